@@ -32,6 +32,7 @@ final class Board: Sendable {
         self.policy = policy
     }
 
+    /// Adds a subject, in place of an earlier one of the same object, and forgets the oldest objects that are gone.
     @discardableResult
     func add<Added: Subject>(_ make: (_ id: Int) -> Added) -> Added {
         let id = state.withLock { state in
@@ -39,11 +40,18 @@ final class Board: Sendable {
             return state.lastID
         }
         let subject = make(id)
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.subjects.append(subject) }
-            return state.isClosed
+        // Outside the lock, because an object may be released here.
+        let (object, others) = (subject.object, state.withLock(\.subjects))
+        let gone = others.filter { $0.object == nil }.dropLast(policy.gone)
+        let outdated = Set((others.filter { $0.object === object } + gone).map { $0.id })
+        let left = state.withLock { state -> [any Subject] in
+            guard !state.isClosed else { return [subject] }
+            let left = state.subjects.filter { outdated.contains($0.id) }
+            state.subjects.removeAll { outdated.contains($0.id) }
+            state.subjects.append(subject)
+            return left
         }
-        if isClosed { subject.leave() }
+        for subject in left { subject.leave() }
         return subject
     }
 
@@ -60,8 +68,8 @@ final class Board: Sendable {
         controls.undoAll()
     }
 
-    /// The list of the subjects, and the actions in force.
-    func overview() async -> JSON {
+    /// The list of the subjects, and the actions in force, as a page sees them.
+    func overview(for page: String) async -> JSON {
         var list: [JSON] = []
         for subject in state.withLock(\.subjects) {
             let summary = await subject.summary()
@@ -72,7 +80,7 @@ final class Board: Sendable {
                     ("busy", .bool(summary?.isBusy ?? false)),
                 ]))
         }
-        return .object([("subjects", .array(list)), ("controls", controls.summary)])
+        return .object([("subjects", .array(list)), ("controls", controls.summary(for: page))])
     }
 
     // MARK: Pages
@@ -80,7 +88,7 @@ final class Board: Sendable {
     /// A page follows the events; returns whether there is room for it.
     func pageOpened(_ page: String) -> Bool {
         state.withLock { state in
-            guard state.pages[page] != nil || state.pages.count < policy.pages else { return false }
+            guard !state.isClosed, state.pages[page] != nil || state.pages.count < policy.pages else { return false }
             state.pages[page, default: Page()].connections += 1
             state.pages[page]?.visits += 1
             return true
@@ -117,7 +125,7 @@ final class Board: Sendable {
     /// Changes the controls for an open page; returns whether it is open. A page that closes meanwhile undoes the change afterward.
     func control(_ page: String, _ change: (Controls) -> Void) -> Bool {
         state.withLock { state in
-            guard state.pages[page] != nil else { return false }
+            guard !state.isClosed, state.pages[page] != nil else { return false }
             change(controls)
             return true
         }
@@ -130,6 +138,8 @@ protocol Subject: AnyObject, Sendable {
     /// The kind: `store`, `host`, `texts`, `sync` or `outbox`.
     var kind: String { get }
     var name: String { get }
+    /// The shown object; `nil` once it has been released.
+    var object: AnyObject? { get }
     /// The columns of the table.
     var columns: [Column] { get }
     /// The numbers beside the name; `nil` once the subject has been released.

@@ -17,19 +17,31 @@ final class Controls: Sendable {
         var isEmpty: Bool { !isOffline && delay == .zero && failing.isEmpty }
     }
 
-    /// Whether the current task belongs to a fetch that has passed the controls, so that its exchanges are not delayed again.
-    @TaskLocal static var hasPassed = false
+    /// A fetch or an exchange that the current task performs, and that these controls have let pass.
+    private struct Passage: Sendable {
+        var controls: ObjectIdentifier
+        var span: Int
+    }
 
-    private let state = Lock<[String: Page]>([:])
+    private struct State {
+        var pages: [String: Page] = [:]
+        /// Rises with each change, so that a page knows which news are older than its own action.
+        var revision = 0
+    }
+
+    @TaskLocal private static var passages: [Passage] = []
+
+    private let state = Lock(State())
     /// Whether any action is in force; read in each fetch, without the lock.
     private let isActive = Atomic(false)
 
     private func change(_ page: String, _ body: (inout Page) -> Void) {
         state.withLock { state in
-            var changed = state.removeValue(forKey: page) ?? Page()
+            var changed = state.pages.removeValue(forKey: page) ?? Page()
             body(&changed)
-            if !changed.isEmpty { state[page] = changed }
-            isActive.store(!state.isEmpty, ordering: .relaxed)
+            if !changed.isEmpty { state.pages[page] = changed }
+            state.revision += 1
+            isActive.store(!state.pages.isEmpty, ordering: .relaxed)
         }
     }
 
@@ -40,9 +52,19 @@ final class Controls: Sendable {
 
     func undoAll() {
         state.withLock { state in
-            state = [:]
+            state.pages = [:]
+            state.revision += 1
             isActive.store(false, ordering: .relaxed)
         }
+    }
+
+    /// The span of the fetch or exchange that the current task performs; its own exchanges are not delayed again.
+    var passed: Int? { Self.passages.last { $0.controls == ObjectIdentifier(self) }?.span }
+
+    /// Performs a fetch or an exchange that has passed.
+    func passing<Value>(_ span: Int, _ operation: () async throws -> Value) async rethrows -> Value {
+        let passage = Passage(controls: ObjectIdentifier(self), span: span)
+        return try await Self.$passages.withValue(Self.passages + [passage], operation: operation)
     }
 
     /// Delays or fails a fetch, as the pages want it now.
@@ -58,28 +80,33 @@ final class Controls: Sendable {
         while began.duration(to: .now) < longestDelay { try await Task.sleep(for: .milliseconds(20)) }
         let row = row()
         let failure = state.withLock { state -> InspectionFailure? in
-            for page in state.keys {
+            for page in state.pages.keys {
                 for target in [Target(subject: subject, row: row), Target(subject: subject)]
-                where state[page]?.failing.remove(target) != nil {
-                    if state[page]?.isEmpty == true { state[page] = nil }
-                    isActive.store(!state.isEmpty, ordering: .relaxed)
+                where state.pages[page]?.failing.remove(target) != nil {
+                    if state.pages[page]?.isEmpty == true { state.pages[page] = nil }
+                    state.revision += 1
+                    isActive.store(!state.pages.isEmpty, ordering: .relaxed)
                     return InspectionFailure(code: .failed)
                 }
             }
-            return state.values.contains(where: \.isOffline) ? InspectionFailure(code: .offline) : nil
+            return state.pages.values.contains(where: \.isOffline) ? InspectionFailure(code: .offline) : nil
         }
         if let failure { throw failure }
     }
 
-    private var longestDelay: Duration { state.withLock { $0.values.map(\.delay).max() ?? .zero } }
+    private var longestDelay: Duration { state.withLock { $0.pages.values.map(\.delay).max() ?? .zero } }
 
-    /// The actions in force.
-    var summary: JSON {
-        state.withLock { state in
-            .object([
-                ("offline", .bool(state.values.contains(where: \.isOffline))),
-                ("delay", .milliseconds(state.values.map(\.delay).max())),
-                ("failing", .int(state.values.reduce(0) { $0 + $1.failing.count })),
+    var revision: Int { state.withLock(\.revision) }
+
+    /// The actions in force, and those of one page.
+    func summary(for page: String) -> JSON {
+        state.withLock { state -> JSON in
+            let own = state.pages[page] ?? Page()
+            return .object([
+                ("revision", .int(state.revision)), ("offline", .bool(state.pages.values.contains(where: \.isOffline))),
+                ("delay", .milliseconds(state.pages.values.map(\.delay).max())),
+                ("failing", .int(state.pages.values.reduce(0) { $0 + $1.failing.count })),
+                ("own", .object([("offline", .bool(own.isOffline)), ("delay", .milliseconds(own.delay))])),
             ])
         }
     }

@@ -126,7 +126,7 @@ final class Desk: Sendable {
         let (seenVersion, seenHash) = last.count == 2 ? (last[0], last[1]) : (0, 0)
         let end = ContinuousClock.now + board.policy.patience
         while true {
-            let overview = await board.overview().text
+            let overview = await board.overview(for: page).text
             let (version, spans) = board.timeline.changes(after: seenVersion)
             let hash = overview.hashValue
             // A handler is canceled when its page leaves, and its response is dropped.
@@ -180,5 +180,8 @@ final class Desk: Sendable {
         }
     }
 
-    private func outcome(_ isDone: Bool) -> LoopbackOrigin.Response { isDone ? .status(204) : .text("refused", status: 409) }
+    /// The revision tells the page which news are older than its action.
+    private func outcome(_ isDone: Bool) -> LoopbackOrigin.Response {
+        isDone ? .status(204).setting("Revision", to: "\(board.controls.revision)") : .text("refused", status: 409)
+    }
 }

@@ -15,6 +15,8 @@ final class HostSubject: Subject {
         Column(title: "Exchange"), Column(title: "State", kind: .phase), Column(title: "Time", kind: .age), Column(title: "Response"),
     ]
     let watchedHost: RemoteHost
+    /// A host is a value, so it cannot go away.
+    var object: AnyObject? { self }
     private let timeline: Timeline
 
     init(_ host: RemoteHost, id: Int, name: String, board: Board) {
@@ -77,18 +79,21 @@ private struct WatchedTransport: Transport {
     func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse {
         var address = log.redacted(request.url.absoluteString)
         if !origin.isEmpty, address.hasPrefix(origin + "/") { address.removeFirst(origin.count) }
-        let span = timeline.begin(subject, "\(request.method.rawValue) \(address)".short(500), "")
+        let fetch = controls.passed
+        let span = timeline.begin(subject, "\(request.method.rawValue) \(address)".short(500), "", during: fetch)
         do {
-            if !Controls.hasPassed { try await pass() }
-            let response = try await transport.perform(request, over: connection, limits: limits)
+            if fetch == nil { try await pass() }
+            let response = try await controls.passing(span) {
+                try await transport.perform(request, over: connection, limits: limits)
+            }
             let fields = Self.shownFields.compactMap { name in response.fields[name].map { "\(name): \($0)" } }
             timeline.end(
                 span, response.status == 304 ? "unchanged" : response.status < 400 ? "ok" : "refused",
                 (["\(response.status)"] + fields).joined(separator: " · ").short(500))
             return response
         } catch let failure as TransportFailure {
-            timeline.end(
-                span, failure.code == .cancelled ? "canceled" : "failed", "\(failure.code.rawValue): \(failure.message)".short(500))
+            // Not its message, because a transport of the app may repeat parts of the request there.
+            timeline.end(span, failure.code == .cancelled ? "canceled" : "failed", failure.code.rawValue)
             throw failure
         } catch {
             timeline.end(span, Task.isCancelled ? "canceled" : "failed", "\(type(of: error))")
@@ -107,4 +112,10 @@ private struct WatchedTransport: Transport {
             throw TransportFailure(.cancelled, "the task was canceled during a delay of the inspector")
         }
     }
+}
+
+/// The text of an error, without what a transport may have repeated of a request.
+func errorText(_ error: any Error, _ limit: Int) -> String {
+    guard let error = error as? RemoteError, ![.build, .status, .decode].contains(error.stage) else { return "\(error)".short(limit) }
+    return "RemoteError.\(error.code.rawValue) (\(error.stage.rawValue)): \(error.operation)".short(limit)
 }

@@ -25,7 +25,7 @@ public final class Inspector: Sendable {
     private let server: LoopbackOrigin
 
     private init(redacting names: Set<String>, policy: Policy) throws {
-        let board = Board(secretNames: names.isEmpty ? Redactor.usualNames : Set(names.map { $0.lowercased() }), policy: policy)
+        let board = Board(secretNames: names.isEmpty ? Redactor.usualNames : names, policy: policy)
         let token = Self.makeToken()
         let limits = LoopbackOrigin.Limits(
             requestLine: 8_192, head: 16_384, body: 16_384, connections: policy.connections, idle: policy.idle, records: 0)
@@ -38,8 +38,8 @@ public final class Inspector: Sendable {
 
     /// Starts the server on a free port of this machine.
     ///
-    /// - Parameter redacting: The names of the fields whose values are hidden in records and commands, in any case. Without names, those
-    ///   that commonly hold a secret, such as `password` and `token`.
+    /// - Parameter redacting: The names of the fields whose values are hidden in records and commands, without regard to case, `_`
+    ///   and `-`. Without names, those that commonly hold a secret, such as `password` and `token`.
     /// - Throws: An error if the system refuses a socket or a thread.
     public static func start(redacting: Set<String> = []) async throws -> Inspector {
         try Inspector(redacting: redacting, policy: Policy())
@@ -83,14 +83,16 @@ public final class Inspector: Sendable {
         var pace = Duration.milliseconds(250)
         /// The number of fetches and exchanges that are kept.
         var spans = 1_000
+        /// The number of released objects that are still shown.
+        var gone = 20
     }
 }
 
 extension Inspector {
     /// Shows a store until it is released.
     ///
-    /// Hits cost the same as without an inspector. Each attempt of a fetch is recorded, which replaces a closure of
-    /// ``Store/interceptFetches(by:)``.
+    /// Hits cost the same as without an inspector. Each attempt of a fetch is recorded by a closure of ``Store/interceptFetches(by:)``.
+    /// Several inspectors may show one store. A store that is attached again is shown under its new name only.
     ///
     /// - Parameters:
     ///   - store: The store, which the inspector does not retain.

@@ -15,6 +15,8 @@ final class TextSubject: Subject {
         Column(title: "Observers", kind: .number),
     ]
     private weak let texts: TextStore?
+    var object: AnyObject? { texts }
+    private let numbers = KeyNumbers<String>()
 
     init(_ texts: TextStore, id: Int, name: String) { (self.id, self.name, self.texts) = (id, name, texts) }
 
@@ -30,35 +32,41 @@ final class TextSubject: Subject {
         let all = await texts.snapshot(matching: query.text, limit: 10_000)
         return Rows(
             total: all.count,
-            rows: all.enumerated().dropFirst(query.from).prefix(query.count).map { number, text in
-                let state = text.origin == nil ? "empty" : text.isBelowFloor ? "failed" : text.isStale ? "stale" : "completed"
-                return (
-                    number,
+            rows: all.dropFirst(query.from).prefix(query.count).map { text in
+                (
+                    numbers.add(text.identifier),
                     [
-                        .string(text.identifier), .string(state), .string(Self.word(text.version)), .string(text.origin?.rawValue ?? "–"),
+                        .string(text.identifier), .string(Self.state(of: text)), .string(Self.word(text.version)),
+                        .string(text.origin?.rawValue ?? "–"),
                         .string(Self.word(text.floor)), .string(Self.word(text.listed)),
                         .string(text.waiting.map(\.description).joined(separator: ", ")),
-                        .string(text.isAccepted ? text.accepted?.description ?? "unversioned" : "–"), .int(text.observers),
+                        .string(Self.acceptance(of: text)), .int(text.observers),
                     ]
                 )
             })
     }
 
     func item(_ row: Int) async -> Item? {
-        guard let texts else { return nil }
-        let all = await texts.snapshot(limit: row + 1)
-        guard all.indices.contains(row) else { return nil }
-        let text = all[row]
-        var item = Item(
-            title: text.identifier,
+        guard let identifier = numbers.key(row),
+            let text = await texts?.snapshot(matching: identifier, limit: 10_000).first(where: { $0.identifier == identifier })
+        else { return nil }
+        return Item(
+            title: identifier,
             facts: [
-                ("version", .string(Self.word(text.version))), ("source", .string(text.origin?.rawValue ?? "–")),
+                ("state", .string(Self.state(of: text))), ("version", .string(Self.word(text.version))),
+                ("source", .string(text.origin?.rawValue ?? "–")),
                 ("floor", .string(Self.word(text.floor))), ("listed", .string(Self.word(text.listed))),
-                ("verified", .string(text.isVerified ? "yes" : "no")), ("observers", .int(text.observers)),
-            ])
-        // The text that is in memory; an unavailable text has none to show.
-        item.record = try? await texts.text(for: text.identifier).text.short(20_000)
-        return item
+                ("accepted", .string(Self.acceptance(of: text))), ("verified", .string(text.isVerified ? "yes" : "no")),
+                ("observers", .int(text.observers)),
+            ], record: text.text?.short(20_000))
+    }
+
+    private static func state(of text: TextSnapshot) -> String {
+        text.origin == nil ? "empty" : text.isBelowFloor ? "failed" : text.isStale ? "stale" : "completed"
+    }
+
+    private static func acceptance(of text: TextSnapshot) -> String {
+        text.isAccepted ? text.accepted?.description ?? "unversioned" : "–"
     }
 
     private static func word(_ version: SemanticVersion?) -> String { version?.description ?? "–" }
@@ -71,6 +79,7 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
     let name: String
     let columns = [Column(title: "Pass"), Column(title: "State", kind: .phase), Column(title: "Value")]
     private weak let synchronizer: OneWaySynchronizer<Processor>?
+    var object: AnyObject? { synchronizer }
 
     init(_ synchronizer: OneWaySynchronizer<Processor>, id: Int, name: String) {
         (self.id, self.name, self.synchronizer) = (id, name, synchronizer)
@@ -134,9 +143,9 @@ final class OutboxSubject: Subject {
         Column(title: "Submitted", kind: .age), Column(title: "Last error"),
     ]
     private weak let outbox: Outbox?
+    var object: AnyObject? { outbox }
     private let redactor: Redactor
-    /// The identities of the commands that the page has seen, by their rows.
-    private let seen = Lock<[UUID]>([])
+    private let numbers = KeyNumbers<UUID>()
 
     init(_ outbox: Outbox, id: Int, name: String, redactor: Redactor) {
         (self.id, self.name, self.outbox, self.redactor) = (id, name, outbox, redactor)
@@ -159,16 +168,11 @@ final class OutboxSubject: Subject {
         return Rows(
             total: commands.count,
             rows: commands.dropFirst(query.from).prefix(query.count).map { command in
-                let state =
-                    switch command.status {
-                    case .pending: "pending"
-                    case .delivering: "loading"
-                    case .failed, .undecodable: "failed"
-                    }
-                return (
-                    number(of: command.id),
+                (
+                    numbers.add(command.id),
                     [
-                        .string(command.name), .string(state), .string(command.lane.short(200)), .int(command.attempts),
+                        .string(command.name), .string(Self.state(of: command.status)), .string(command.lane.short(200)),
+                        .int(command.attempts),
                         .milliseconds(.seconds(Date().timeIntervalSince(command.submittedAt))),
                         .string(command.lastError?.short(500) ?? ""),
                     ]
@@ -177,24 +181,23 @@ final class OutboxSubject: Subject {
     }
 
     func item(_ row: Int) async -> Item? {
-        guard let id = seen.withLock({ $0.indices.contains(row) ? $0[row] : nil }),
+        guard let id = numbers.key(row),
             let command = await outbox?.commands(limit: 10_000).first(where: { $0.id == id })
         else { return nil }
+        let payload = redactor.text(ofJSON: command.payload)
         return Item(
             title: command.name,
             facts: [
-                ("state", .string("\(command.status)")), ("lane", .string(command.lane)), ("attempts", .int(command.attempts)),
+                ("state", .string(Self.state(of: command.status))), ("lane", .string(command.lane)), ("attempts", .int(command.attempts)),
                 ("last error", command.lastError.map { .string($0.short(2_000)) } ?? .null),
-            ], record: redactor.text(ofJSON: command.payload) ?? "not JSON", isJSON: true)
+            ], record: payload ?? "\(command.payload.count) bytes that are not JSON", isJSON: payload != nil)
     }
 
-    private func number(of id: UUID) -> Int {
-        seen.withLock { seen in
-            if let number = seen.lastIndex(of: id) { return number }
-            // A page that still shows older numbers gets no item for them.
-            if seen.count > 20_000 { seen = [] }
-            seen.append(id)
-            return seen.count - 1
+    private static func state(of status: OutboxCommand.Status) -> String {
+        switch status {
+        case .pending: "pending"
+        case .delivering: "loading"
+        case .failed, .undecodable: "failed"
         }
     }
 }

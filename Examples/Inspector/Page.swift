@@ -9,6 +9,7 @@ enum Page {
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <title>Storehouse Inspector</title>
+        <link rel="icon" href="data:,">
         <style nonce="{{nonce}}">
         \(PageStyle.css)
         </style>
@@ -37,15 +38,16 @@ enum Page {
           <section class="center" aria-label="Contents">
             <div class="heading">
               <h2 id="title">No subject</h2><span id="count" class="dim"></span>
+              <button id="failNext" type="button" hidden>Fail next</button>
               <label class="field" id="filterField" for="filter"><span>Show</span>
                 <select id="filter">
                   <option value="all">all keys</option><option value="live">live</option><option value="fetching">fetching</option>
                   <option value="failed">failed</option><option value="unsaved">unsaved</option><option value="expired">expired</option>
                 </select></label>
             </div>
-            <div id="table" role="grid" tabindex="0" aria-label="Rows">
-              <div id="columns" role="row"></div>
-              <div id="canvas"></div>
+            <div id="table" role="grid" tabindex="0" aria-label="Rows" aria-readonly="true">
+              <div id="columns" role="row" aria-rowindex="1"></div>
+              <div id="canvas" role="rowgroup"></div>
               <p id="empty" class="empty" hidden></p>
             </div>
             <div class="splitter"></div>
@@ -57,7 +59,7 @@ enum Page {
                 <button id="pause" type="button" aria-pressed="false">Pause</button>
               </div>
               <div id="axis" aria-hidden="true"></div>
-              <div id="spans" tabindex="0" role="list" aria-label="Fetches and exchanges"></div>
+              <div id="spans" tabindex="0" role="listbox" aria-label="Fetches and exchanges"></div>
             </section>
           </section>
           <aside id="item" aria-label="Details" tabindex="-1">

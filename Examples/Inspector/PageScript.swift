@@ -14,6 +14,8 @@ enum PageScript {
         let cursor = -1;                    // the index of the selected row
         let wanted = -1;                    // the index of a row to select once it is loaded
         let selected = null;                // the id of the selected row
+        let notice = '';                    // the failure of the last action
+        let sought = null;                  // tells the row to select once the rows are loaded
         let shownItem = '';                 // the record that the details show, to leave it alone while it stays the same
 
         // Makes an element with text, a class, and children.
@@ -36,19 +38,29 @@ enum PageScript {
 
         async function get(path, parameters) {
           const response = await fetch(`${path}?${new URLSearchParams(parameters)}`, { cache: 'no-store' });
-          if (!response.ok) throw new Error(await response.text());
+          if (!response.ok) throw Object.assign(new Error(await response.text()), { status: response.status });
           return response.json();
         }
 
-        let actedAt = 0;                    // the time of the last action
+        let acting = 0;                     // the actions on their way
+        let revision = 0;                   // the state of the controls after the last action; older news say nothing about it
 
         async function act(action, more) {
-          actedAt = performance.now();
-          const body = JSON.stringify({ page, action, ...more });
-          const response = await fetch('act', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
-          if (!response.ok) warn(`The action failed: ${await response.text()}`);
-          refreshSoon();
-          return response.ok;
+          acting += 1;
+          try {
+            const body = JSON.stringify({ page, action, ...more });
+            const response = await fetch('act', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
+            revision = Math.max(revision, Number(response.headers.get('Revision')));
+            notice = response.ok ? '' : `The action failed: ${await response.text()}.`;
+            return response.ok;
+          } catch (error) {
+            notice = 'The action failed: the program does not respond.';
+            return false;
+          } finally {
+            acting -= 1;
+            showControls();
+            refreshSoon();
+          }
         }
 
         // MARK: Events
@@ -119,39 +131,45 @@ enum PageScript {
             button.children[0].classList.toggle('gone', subject.gone);
             button.setAttribute('aria-current', String(subject.id === current));
           }
+          // The first one at the beginning, and after the program has attached the shown object again.
           const first = list.querySelector('button');
-          if (current === null && first) choose(Number(first.dataset.id));
+          if (first && !subjectOf(current)) choose(Number((named(title) ?? first).dataset.id));
         }
+
+        // Returns the button of a subject by its name.
+        const named = name => Array.from(document.querySelectorAll('#subjects button')).find(button => button.firstChild.textContent === name);
+        let title = null;                   // the name of the shown subject
 
         const subjectOf = id => overview.subjects.find(subject => subject.id === id);
 
         function choose(id, text = '') {
-          current = id;
+          [current, sought] = [id, null];
           $('search').value = text;
-          $('search').placeholder = subjectOf(id)?.kind === 'store' ? 'Search keys' : 'Search';
+          const kind = subjectOf(id)?.kind;
+          title = subjectOf(id)?.name ?? '';
+          $('search').placeholder = kind === 'store' ? 'Search keys' : 'Search';
           $('filter').value = 'all';
-          $('filterField').hidden = subjectOf(id)?.kind !== 'store';
-          $('title').textContent = subjectOf(id)?.name ?? '';
+          $('filterField').hidden = kind !== 'store';
+          $('failNext').hidden = kind !== 'store' && kind !== 'host';
+          $('failNext').textContent = kind === 'host' ? 'Fail next exchange' : 'Fail next fetch';
+          $('title').textContent = title;
           closeItem();
           reload();
           showSubjects();
         }
 
         function showControls() {
-          const controls = overview.controls, lines = [];
-          // The server ends the actions of a page that it believes closed. News from before the last action say nothing about it.
-          if (performance.now() - actedAt > 2000) {
-            if (!controls.offline) $('offline').setAttribute('aria-pressed', 'false');
-            if (!controls.delay) $('delay').value = '0';
+          const controls = overview.controls, lines = notice ? [notice] : [];
+          // The server ends the actions of a page that it believes closed, and the page shows this.
+          if (!acting && controls.revision >= revision) {
+            $('offline').setAttribute('aria-pressed', String(controls.own.offline));
+            $('delay').value = String(controls.own.delay);
           }
           if (controls.offline) lines.push('Offline: every fetch fails.');
           if (controls.delay) lines.push(`Each fetch waits ${duration(controls.delay)}.`);
-          if (controls.failing) lines.push(controls.failing === 1 ? 'The next fetch of one key fails.' : `The next fetch of ${controls.failing} keys fails.`);
-          if (lines.length) lines.push('This ends when the page is closed.');
-          warn(lines.join(' '));
-        }
-
-        function warn(text) {
+          if (controls.failing) lines.push(controls.failing === 1 ? 'The chosen next fetch fails.' : `${controls.failing} chosen next fetches fail.`);
+          if (controls.offline || controls.delay || controls.failing) lines.push('This ends when the page is closed.');
+          const text = lines.join(' ');
           if ($('warning').textContent !== text) $('warning').textContent = text;
           $('warning').hidden = !text;
         }
@@ -190,8 +208,13 @@ enum PageScript {
               if (table.rows.size > 2000) table.rows.clear();
               list.rows.forEach((row, index) => table.rows.set(from + index, row));
               for (const index of table.rows.keys()) if (index >= table.total) table.rows.delete(index);
+              // Live keys come first, so the selected row moves when its key becomes live.
+              const place = list.rows.findIndex(row => row[0] === selected);
+              if (place >= 0 && wanted < 0) moved(from + place);
               draw();
-              if (wanted >= 0) select(wanted);
+              const found = sought ? list.rows.findIndex(sought) : -1;
+              if (found >= 0) select(from + found); else if (wanted >= 0) select(wanted);
+              sought = null;
             }
           } catch (error) {
             // The server is gone, or the subject; the events say which.
@@ -248,9 +271,10 @@ enum PageScript {
             }
             element.style.gridTemplateColumns = template;
             element.setAttribute('aria-selected', String(row[0] === selected));
-            element.setAttribute('aria-rowindex', String(index + 1));
+            element.setAttribute('aria-rowindex', String(index + 2));
             fill(element, row, shown);
           }
+          $('table').setAttribute('aria-rowcount', String(table.total + 1));
           const subject = subjectOf(current);
           $('count').textContent = table.total === 1 ? '1 row' : `${table.total.toLocaleString('en')} rows`;
           $('empty').hidden = table.total > 0;
@@ -288,14 +312,21 @@ enum PageScript {
         }
         // Ages grow although nothing happens.
         setInterval(() => { if (!document.hidden) refreshSoon(); }, 1000);
+        document.addEventListener('visibilitychange', () => { if (!document.hidden) { drawSpans(); refreshSoon(); } });
 
         // MARK: The details
+
+        // The selected row is at an index now.
+        function moved(index) {
+          cursor = index;
+          $('table').setAttribute('aria-activedescendant', `row${index}`);
+        }
 
         function select(index) {
           const row = table.rows.get(index);
           if (!row) return;
-          [cursor, wanted, selected, shownItem] = [index, -1, row[0], ''];
-          $('table').setAttribute('aria-activedescendant', `row${index}`);
+          [wanted, selected, shownItem] = [-1, row[0], ''];
+          moved(index);
           $('item').classList.add('open');
           draw();
           loadItem();
@@ -303,6 +334,7 @@ enum PageScript {
 
         function closeItem() {
           [selected, shownItem] = [null, ''];
+          $('table').removeAttribute('aria-activedescendant');
           $('item').classList.remove('open');
           $('item').replaceChildren(make('p', 'Select a row to see its record.', 'empty'));
           draw();
@@ -312,7 +344,11 @@ enum PageScript {
           if (selected === null) return;
           const [subject, row] = [current, selected];
           let item;
-          try { item = await get('item', { subject, row }); } catch (error) { return; }
+          try { item = await get('item', { subject, row }); } catch (error) {
+            // Without a response, the last record stays visible.
+            if (error.status !== 404) return;
+            item = { title: 'This row is gone.', facts: [], record: null, links: [], actions: [] };
+          }
           if (subject === current && row === selected) showItem(item);
         }
 
@@ -334,6 +370,7 @@ enum PageScript {
           shownItem = record;
           const top = make('div', null, 'top');
           const back = make('button', 'Back', 'back');
+          back.type = 'button';
           back.onclick = () => { closeItem(); $('table').focus(); };
           top.append(back, make('h2', item.title));
           const actions = make('div', null, 'actions');
@@ -348,10 +385,27 @@ enum PageScript {
           const parts = [top, facts];
           for (const link of item.links) {
             parts.push(make('h3', `Shows ${link.count} of ${link.store || 'another store'}`));
-            parts.push(make('div', null, 'chips', ...link.keys.map(key => make('span', key))));
+            parts.push(make('div', null, 'chips', ...link.keys.map(key => chip(link.store, key))));
           }
           if (item.record !== null) parts.push(make('h3', item.json ? 'Record' : 'Description'), recordOf(item));
           $('item').replaceChildren(...parts);
+        }
+
+        // Returns a linked key, which leads to its own record if the page shows its store.
+        function chip(store, key) {
+          const subject = overview.subjects.find(subject => subject.kind === 'store' && subject.name === store);
+          if (!subject) return make('span', key);
+          const button = make('button', key);
+          button.type = 'button';
+          button.onclick = () => reveal(subject.id, key, row => row[1] === key);
+          return button;
+        }
+
+        // Shows a subject, and selects a row of it. The end of a long key is cut off.
+        function reveal(subject, key, isRow) {
+          choose(subject, key.replace(/…$/, ''));
+          sought = isRow;
+          $('table').focus();
         }
 
         // Colors names, texts and words of JSON.
@@ -379,20 +433,36 @@ enum PageScript {
 
         function timelineArrived(timeline) {
           [serverNow, arrivedAt] = [timeline.now, performance.now()];
-          for (const [id, subject, title, note, status, began, ended] of timeline.spans) {
-            spans.set(id, { id, subject, title, note, status, began, ended });
+          for (const [id, subject, title, note, status, began, ended, parent] of timeline.spans) {
+            spans.set(id, { id, subject, title, note, status, began, ended, parent });
           }
           while (spans.size > 1000) spans.delete(spans.keys().next().value);
           drawSpans();
         }
 
+        let shownSpans = [];                // in the order of their rows
+        let chosenSpan = null;              // the span that the keyboard has chosen
+
+        // Newest first; below each fetch its exchanges in the order of their beginnings.
+        function ordered(visible) {
+          const ids = new Set(visible.map(span => span.id)), inner = new Map(), result = [];
+          for (const span of visible) {
+            if (ids.has(span.parent)) inner.set(span.parent, [...inner.get(span.parent) ?? [], span]);
+          }
+          const add = (span, depth) => {
+            span.depth = depth;
+            result.push(span);
+            for (const other of inner.get(span.id) ?? []) add(other, depth + 1);
+          };
+          for (const span of visible.slice().reverse()) if (!ids.has(span.parent)) add(span, 0);
+          return result;
+        }
+
         function drawSpans() {
           const range = Number($('range').value), end = pausedAt ?? serverNow + performance.now() - arrivedAt, start = end - range;
-          const shown = [];
-          for (const span of Array.from(spans.values()).reverse()) {
-            if ((span.ended ?? end) >= start && span.began <= end) shown.push(span);
-            if (shown.length === 150) break;
-          }
+          const visible = Array.from(spans.values()).filter(span => (span.ended ?? end) >= start && span.began <= end);
+          shownSpans = ordered(visible).slice(0, 150);
+          const shown = shownSpans;
           const ticks = Array.from({ length: 5 }, (_, index) => {
             const tick = make('span', index === 4 ? 'now' : `−${duration(range * (4 - index) / 4)}`);
             if (index === 4) tick.style.right = '0'; else tick.style.left = `${index * 25}%`;
@@ -407,7 +477,8 @@ enum PageScript {
             if (!row) {
               row = make('div', null, 'span', make('div', null, 'label', make('span', span.note.endsWith(' page') ? `${span.title} · ${span.note}` : span.title, 'what'), make('span', '', 'owner')),
                 make('div', null, 'track', make('div', null, 'bar'), make('span', '', 'time')));
-              row.setAttribute('role', 'listitem');
+              row.setAttribute('role', 'option');
+              row.id = `span${span.id}`;
               row.onclick = () => follow(span);
               spanRows.set(span.id, row);
             }
@@ -417,6 +488,8 @@ enum PageScript {
             before = row;
             const subject = subjectOf(span.subject);
             row.querySelector('.owner').textContent = subject?.name ?? '';
+            row.firstChild.style.paddingLeft = `${Math.min(span.depth, 4) * 14}px`;
+            row.setAttribute('aria-selected', String(span.id === chosenSpan));
             const left = Math.max(0, (span.began - start) / range), right = Math.min(1, ((span.ended ?? end) - start) / range);
             const bar = row.querySelector('.bar'), time = row.querySelector('.time');
             bar.className = `bar ${span.status} ${subject?.kind === 'host' ? 'exchange' : ''}`;
@@ -428,14 +501,31 @@ enum PageScript {
             if (right < .72) { time.style.left = `${right * 100}%`; time.style.right = ''; } else { time.style.left = ''; time.style.right = `${(1 - left) * 100}%`; }
             row.title = `${span.title}\n${subject?.name ?? ''} · ${span.status} · ${text}${span.note ? `\n${span.note}` : ''}`;
           }
-          $('spanCount').textContent = shown.length === 0 ? 'no fetch in this time' : '';
+          $('spanCount').textContent = visible.length === 0 ? 'no fetch in this time'
+            : visible.length > shown.length ? `newest ${shown.length} of ${visible.length}` : `${visible.length} in this time`;
         }
 
-        // Shows the key of a fetch, or the exchange.
+        // Shows the key of a fetch, or an exchange.
         function follow(span) {
           const subject = subjectOf(span.subject);
-          if (subject) choose(subject.id, subject.kind === 'store' ? span.title : '');
+          if (!subject) return;
+          // The rows of a host are its spans.
+          if (subject.kind === 'host') reveal(subject.id, '', row => row[0] === span.id);
+          else reveal(subject.id, span.title, row => row[1] === span.title);
         }
+
+        $('spans').addEventListener('keydown', event => {
+          const steps = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+          const place = shownSpans.findIndex(span => span.id === chosenSpan);
+          if (event.key in steps && shownSpans.length) {
+            event.preventDefault();
+            chosenSpan = shownSpans[Math.max(0, Math.min(shownSpans.length - 1, place + steps[event.key]))].id;
+            drawSpans();
+            $('spans').setAttribute('aria-activedescendant', `span${chosenSpan}`);
+            $(`span${chosenSpan}`)?.scrollIntoView({ block: 'nearest' });
+          }
+          if (event.key === 'Enter' && place >= 0) { event.preventDefault(); follow(shownSpans[place]); }
+        });
 
         setInterval(() => { if (!document.hidden && pausedAt === null) drawSpans(); }, 250);
 
@@ -450,6 +540,7 @@ enum PageScript {
           const isOffline = $('offline').getAttribute('aria-pressed') !== 'true';
           if (await act('offline', { value: isOffline ? 1 : 0 })) $('offline').setAttribute('aria-pressed', String(isOffline));
         });
+        $('failNext').addEventListener('click', () => act('fail', { subject: current }));
         $('pause').addEventListener('click', () => {
           pausedAt = pausedAt === null ? serverNow + performance.now() - arrivedAt : null;
           $('pause').setAttribute('aria-pressed', String(pausedAt !== null));

@@ -79,6 +79,7 @@ enum PageStyle {
         .heading { display: flex; align-items: center; gap: 12px; padding: 0 16px; min-height: 48px; flex: none; }
         .heading h2 { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .heading .field { margin-left: auto; align-self: center; }
+        .heading button { height: 26px; padding: 1px 9px; font-size: 12.5px; white-space: nowrap; }
 
         /* The table: rows of 28 pixels, of which only the visible ones exist. */
         #table { flex: 1 1 58%; min-height: 120px; overflow: auto; position: relative; border-top: 1px solid var(--line); }
@@ -120,6 +121,7 @@ enum PageStyle {
         #spans { flex: 1; overflow: auto; padding: 2px 16px 10px; }
         .span { display: grid; grid-template-columns: min(38%, 340px) minmax(0, 1fr); height: 23px; align-items: center; border-radius: 4px; }
         .span:hover { background: var(--raised); }
+        .span[aria-selected="true"] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }
         .span .label { display: flex; gap: 8px; min-width: 0; padding-right: 12px; }
         .span .label > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .span .label .what { font: 12.5px var(--mono); flex: 0 1 auto; }
@@ -152,7 +154,10 @@ enum PageStyle {
         }
         pre .name { color: var(--accent); } pre .text { color: var(--good); } pre .word { color: var(--warn); }
         .chips { display: flex; flex-wrap: wrap; gap: 6px; padding: 0 16px 14px; }
-        .chips span { font: 12px var(--mono); background: var(--raised); border: 1px solid var(--line); border-radius: 5px; padding: 1px 7px; }
+        .chips > * {
+          height: auto; max-width: 100%; overflow-wrap: anywhere; text-align: left; font: 12px var(--mono); background: var(--raised);
+          border: 1px solid var(--line); border-radius: 5px; padding: 1px 7px;
+        }
         .back { display: none; }
 
         @media (max-width: 1100px) {
@@ -172,7 +177,7 @@ enum PageStyle {
           nav h2, nav .note { display: none; }
           nav button { width: auto; flex: none; }
           .center { flex: 1; }
-          .heading { padding: 0 12px; }
+          .heading { padding: 4px 12px; flex-wrap: wrap; gap: 2px 10px; min-height: 40px; }
           #columns, .row { padding: 0 12px; }
           #spans { padding: 2px 12px 8px; }
           .span .label .owner { display: none; }

@@ -13,10 +13,12 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
     ]
 
     private weak let store: Store<Param, Content>?
+    var object: AnyObject? { store }
     private let board: Board
     private let redacting: (@Sendable (Content) -> any Sendable)?
     private let interception: FetchInterception
     private let listing = Lock(Listing())
+    private let record = Lock(Record())
     private let numbers: KeyNumbers<Param>
 
     /// The keys of the last query, in the order of the table, so that any part of it can be read.
@@ -24,6 +26,14 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
         var filter = KeyFilter.all
         var text = ""
         var keys: [Param] = []
+        var usableUntil: ContinuousClock.Instant?
+    }
+
+    /// The last shown record, written as text.
+    private struct Record {
+        var row = 0
+        var text = ""
+        var isJSON = false
         var usableUntil: ContinuousClock.Instant?
     }
 
@@ -46,13 +56,13 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
         _ param: Param, _ target: StoreEventKind.Target, _ id: Int, _ numbers: KeyNumbers<Param>, _ board: Board,
         _ perform: () async throws -> StoreEventKind.FetchOutcome
     ) async throws {
-        let span = board.timeline.begin(id, title(of: param).short(200), "\(target)")
+        let span = board.timeline.begin(id, title(of: param).short(200), "\(target)", during: board.controls.passed)
         do {
             try await board.controls.pass(id, row: numbers.number(of: param))
-            let outcome = try await Controls.$hasPassed.withValue(true) { try await perform() }
+            let outcome = try await board.controls.passing(span) { try await perform() }
             if case .notModified = outcome { board.timeline.end(span, "unchanged") } else { board.timeline.end(span, "ok") }
         } catch {
-            board.timeline.end(span, Task.isCancelled ? "canceled" : "failed", "\(error)".short(500))
+            board.timeline.end(span, Task.isCancelled ? "canceled" : "failed", errorText(error, 500))
             throw error
         }
     }
@@ -138,21 +148,32 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
     }
 
     func item(_ row: Int) async -> Item? {
-        guard let param = numbers.key(row) else { return nil }
+        guard let store, let param = numbers.key(row) else { return nil }
         var item = Item(title: Self.title(of: param).short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
-        guard let key = store?.snapshot(of: param) else { return item }
+        guard let key = store.snapshot(of: param) else { return item }
         item.facts = [
             ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("expires in", .milliseconds(key.expiresIn)),
             ("observers", .int(key.observers)), ("callers", .int(key.callers)),
         ]
-        if let error = key.error { item.facts.append(("error", .string("\(error)".short(2_000)))) }
+        if let error = key.error { item.facts.append(("error", .string(errorText(error, 2_000)))) }
         let work = work(of: key)
         if !work.isEmpty { item.facts.append(("work", .string(work))) }
         item.links = key.links
-        if let content = key.content {
-            (item.record, item.isJSON) = board.redactor.text(of: redacting?(content) ?? content)
-        }
+        if let size = key.size { item.facts.append(("size", .int(size))) }
+        if let content = key.content { (item.record, item.isJSON) = text(of: content, row) }
         return item
+    }
+
+    /// Writes a record, unless the page has it since a moment ago. A large record is used for longer, like a large listing.
+    private func text(of content: Content, _ row: Int) -> (String, Bool) {
+        let began = ContinuousClock.now
+        let known = record.withLock(\.self)
+        if known.row == row, let end = known.usableUntil, began < end { return (known.text, known.isJSON) }
+        let (text, isJSON) = board.redactor.text(of: redacting?(content) ?? content)
+        let now = ContinuousClock.now
+        let usableUntil = now.advanced(by: min(.seconds(2), began.duration(to: now) * 20))
+        record.withLock { $0 = Record(row: row, text: text, isJSON: isJSON, usableUntil: usableUntil) }
+        return (text, isJSON)
     }
 
     // MARK: Actions
@@ -181,7 +202,7 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
 }
 
 /// The numbers by which the page names keys; the oldest of many are forgotten.
-private final class KeyNumbers<Param: Hashable & Sendable>: Sendable {
+final class KeyNumbers<Param: Hashable & Sendable>: Sendable {
     private struct State {
         var numbers: [Param: Int] = [:]
         var keys: [Int: Param] = [:]
@@ -212,14 +233,18 @@ private final class KeyNumbers<Param: Hashable & Sendable>: Sendable {
 
 /// Writes values as formatted JSON, without the values of secret fields.
 struct Redactor: Sendable {
-    /// The names of secret fields, in lower case.
-    let names: Set<String>
+    private let names: Set<String>
+
+    /// - Parameter names: The names of secret fields, compared without case and separators.
+    init(names: Set<String>) { self.names = Set(names.map(Self.plain)) }
+
+    private static func plain(_ name: String) -> String { name.lowercased().filter { $0 != "_" && $0 != "-" } }
 
     /// The names that commonly hold a secret.
     static let usualNames: Set<String> = [
-        "password", "passwd", "pwd", "token", "accesstoken", "access_token", "refreshtoken", "refresh_token", "idtoken", "id_token",
-        "secret",
-        "clientsecret", "client_secret", "apikey", "api_key", "authorization", "cookie", "pin", "cvc", "cvv",
+        "password", "passwd", "pwd", "passphrase", "token", "accesstoken", "refreshtoken", "idtoken", "secret", "clientsecret", "apikey",
+        "privatekey", "credential", "credentials", "authorization", "bearer", "cookie", "setcookie", "session", "sessionid", "otp", "pin",
+        "cvc", "cvv",
     ]
 
     /// The longest shown record.
@@ -247,7 +272,7 @@ struct Redactor: Sendable {
     private func redacted(_ value: Any) -> Any {
         if let object = value as? [String: Any] {
             return Dictionary(
-                uniqueKeysWithValues: object.map { ($0.key, names.contains($0.key.lowercased()) ? "‹hidden›" : redacted($0.value)) })
+                uniqueKeysWithValues: object.map { ($0.key, names.contains(Self.plain($0.key)) ? "‹hidden›" : redacted($0.value)) })
         }
         if let list = value as? [Any] { return list.map { redacted($0) } }
         return value

@@ -5,6 +5,8 @@ final class Timeline: Sendable {
     struct Span: Sendable {
         /// The position among all spans, from 0.
         var id: Int
+        /// The span of the fetch during which this one began.
+        var parent: Int?
         var subject: Int
         var title: String
         var note: String
@@ -29,13 +31,13 @@ final class Timeline: Sendable {
     init(capacity: Int) { self.capacity = capacity }
 
     /// Records the beginning of a fetch or an exchange; returns its number.
-    func begin(_ subject: Int, _ title: String, _ note: String) -> Int {
+    func begin(_ subject: Int, _ title: String, _ note: String, during parent: Int? = nil) -> Int {
         let now = ContinuousClock.now
         return state.withLock { state in
             state.version += 1
             let id = state.nextID
             state.nextID += 1
-            let span = Span(id: id, subject: subject, title: title, note: note, began: now, version: state.version)
+            let span = Span(id: id, parent: parent, subject: subject, title: title, note: note, began: now, version: state.version)
             if state.ring.count < capacity { state.ring.append(span) } else { state.ring[id % capacity] = span }
             return id
         }
@@ -71,6 +73,7 @@ final class Timeline: Sendable {
         .array([
             .int(span.id), .int(span.subject), .string(span.title), .string(span.note), .string(span.status),
             .milliseconds(start.duration(to: span.began)), .milliseconds(span.ended.map { start.duration(to: $0) }),
+            span.parent.map { .int($0) } ?? .null,
         ])
     }
 

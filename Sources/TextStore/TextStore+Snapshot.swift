@@ -13,6 +13,8 @@ public struct TextSnapshot: Hashable, Sendable {
     public var identifier: String
     /// The version that the store shows; `nil` for an unversioned text, and if none is available.
     public var version: SemanticVersion?
+    /// The shown text, if it is in memory.
+    public var text: String?
     /// The source of the shown text; `nil` if no text is available.
     public var origin: VersionedText.Origin?
     /// The version below which the store never goes back; `nil` without one.
@@ -68,7 +70,7 @@ extension SessionState {
     fileprivate func snapshot(of identifier: String) -> TextSnapshot {
         var snapshot = TextSnapshot(identifier: identifier)
         if let shown = resolved[identifier]?.text {
-            (snapshot.version, snapshot.origin) = (shown.version, shown.origin)
+            (snapshot.version, snapshot.text, snapshot.origin) = (shown.version, shown.text, shown.origin)
             (snapshot.isVerified, snapshot.isBelowFloor) = (shown.isVerified, shown.isBelowFloor)
             snapshot.isStale = shown.staleSince != nil
         } else if let active = held[identifier]?.active {

@@ -136,7 +136,7 @@ struct ActionTests {
         withExtendedLifetime(page) {}
     }
 
-    @Test func `I4: an exchange inside a delayed fetch is not delayed again`() async throws {
+    @Test func `I4, I3: an exchange inside a fetch is shown below it, and meets no action again`() async throws {
         let host = inspector.attach(RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))))
         let remote = Store(cacher: MemoryCacher<Int, Data>()) { _ in try await host.data(for: Route(path: "/a")) }
         inspector.attach(remote)
@@ -144,20 +144,61 @@ struct ActionTests {
         #expect(try await visitor.act("fail", #""subject":2"#) == 204)
         // The failure of the host waits for an exchange outside of a fetch.
         _ = try await remote[1].requireData()
+        #expect(inspector.board.timeline.changes(after: 0).spans.map(\.parent) == [nil, 0])
+        await #expect(throws: RemoteError.self) { try await host.with { $0.retry = .never }.data(for: Route(path: "/a")) }
         withExtendedLifetime(page) {}
     }
 
     @Test func `a closure around fetches may wait and fail, and the store performs what it leaves out`() async throws {
-        let first = store.interceptFetches { _, _, _ in }
+        let calls = WatchedState<[String]>([])
+        let inner = store.interceptFetches { _, _, _ in calls.update { $0.append("inner") } }
         #expect(try await store[1].requireData() == 1)
-        let second = store.interceptFetches { param, target, perform in
+        let outer = store.interceptFetches { param, target, perform in
+            calls.update { $0.append("outer") }
             #expect(param == 2 && target == .content)
             if case .modified = try await perform() { throw SnapshotTests.Broken() }
         }
-        // The older handle removes nothing.
-        first.cancel()
+        // Each handle removes its own closure.
         await #expect(throws: SnapshotTests.Broken.self) { try await store[2].requireData() }
-        second.cancel()
-        #expect(try await store[2].requireData() == 3)
+        inner.cancel()
+        await #expect(throws: SnapshotTests.Broken.self) { try await store[2].requireData() }
+        outer.cancel()
+        #expect(try await store[2].requireData() == 4)
+        #expect(calls.current == ["inner", "outer", "inner", "outer"])
+    }
+
+    @Test func `I4: several inspectors show one store and one host, and each of them acts`() async throws {
+        let other = try Inspector.start(policy: .init())
+        other.attach(store)
+        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
+        let host = other.attach(inspector.attach(own))
+        let page = try await openPage()
+        _ = try await (store[1].requireData(), host.data(for: Route(path: "/a")))
+        for board in [inspector.board, other.board] {
+            #expect(board.timeline.changes(after: 0).spans.map(\.status) == ["ok", "ok"])
+        }
+        #expect(try await visitor.act("offline", #""value":1"#) == 204)
+        other.stop()
+        await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData(from: .origin) }
+        await #expect(throws: RemoteError.self) { try await host.data(for: Route(path: "/a")) }
+        try await close(page)
+        _ = try await (store[1].requireData(from: .origin), host.data(for: Route(path: "/a")))
+    }
+
+    @Test func `I4: a fetch that one inspector lets pass meets the actions of another`() async throws {
+        let other = try Inspector.start(policy: .init())
+        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
+        let host = other.attach(own)
+        let remote = Store(cacher: MemoryCacher<Int, Data>()) { _ in try await host.data(for: Route(path: "/a")) }
+        inspector.attach(remote)
+        #expect(other.board.pageOpened("page") && other.board.control("page") { $0.setOffline(true, "page") })
+        await #expect(throws: RemoteError.self) { try await remote[1].requireData() }
+        other.board.pageClosed("page")
+        _ = try await remote[1].requireData()
+    }
+
+    @Test func `I4: a closed inspector takes no action`() {
+        inspector.stop()
+        #expect(!inspector.board.pageOpened("page") && !inspector.board.control("page") { $0.setOffline(true, "page") })
     }
 }

@@ -138,6 +138,35 @@ final class Tab {
             """)
     }
 
+    /// Gives the window a size, and the system a setting for colors.
+    func resize(width: Int, height: Int, mode: String) async throws {
+        _ = try await browser.call(
+            "Emulation.setDeviceMetricsOverride", ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": false],
+            session: session)
+        _ = try await browser.call(
+            "Emulation.setEmulatedMedia", ["features": [["name": "prefers-color-scheme", "value": mode]]], session: session)
+        try await wait("innerWidth === \(width)")
+    }
+
+    /// Waits until nothing of the page ends beyond the window.
+    func waitUntilItFits() async throws {
+        try await wait(
+            """
+            document.documentElement.scrollWidth <= innerWidth
+                && Array.from(document.querySelectorAll('header *, .heading *, #columns *, .row, #item *')).every(element => {
+                    const box = element.getBoundingClientRect(); return box.width <= 1 || box.right <= innerWidth + 1; })
+            """)
+    }
+
+    /// Saves a picture of the window in the directory that `STOREHOUSE_SCREENSHOTS` names, if it names one.
+    func screenshot(_ name: String) async throws {
+        guard let directory = ProcessInfo.processInfo.environment["STOREHOUSE_SCREENSHOTS"] else { return }
+        let picture = try await browser.call("Page.captureScreenshot", ["format": "png"], session: session)["data"] as? String ?? ""
+        let url = URL(filePath: directory, directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        try (Data(base64Encoded: picture) ?? Data()).write(to: url.appending(path: name + ".png"))
+    }
+
     /// Whether an expression is true now.
     func shows(_ script: String) async throws -> Bool { try await evaluate("Boolean(\(script))") as? Bool == true }
 

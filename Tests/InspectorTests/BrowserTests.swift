@@ -1,4 +1,6 @@
 import Foundation
+import LoopbackOrigin
+import RemoteRouting
 import StoreCore
 import Testing
 import Trials
@@ -166,6 +168,100 @@ struct BrowserTests {
         }
     }
 
+    @Test(arguments: [400, 1_000, 2_000], ["light", "dark"])
+    func `I6, I3: the page fits windows of each width in both modes`(width: Int, mode: String) async throws {
+        _ = try await users["ada"].requireData()
+        for number in 0..<300 { await users["key \(number)"].update(User(name: "n", fetch: number)) }
+        try await withPage { tab in
+            try await tab.resize(width: width, height: 900, mode: mode)
+            let ground = mode == "dark" ? "rgb(20, 23, 27)" : "rgb(255, 255, 255)"
+            try await tab.wait("getComputedStyle(document.body).backgroundColor === '\(ground)'")
+            try await tab.screenshot("inspector-\(width)-\(mode)")
+            try await tab.waitUntilItFits()
+            try await select("ada", in: tab)
+            try await tab.wait("document.querySelector('#item pre')")
+            try await tab.waitUntilItFits()
+            try await tab.screenshot("inspector-\(width)-\(mode)-key")
+        }
+    }
+
+    @Test func `I6, I3: the timeline shows exchanges below their fetch, and is used from the keyboard`() async throws {
+        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
+        let host = inspector.attach(own, name: "api")
+        let remote = Store(cacher: MemoryCacher<String, Data>(), name: "remote") { _ in try await host.data(for: Route(path: "/a")) }
+        inspector.attach(remote)
+        _ = try await remote["photo"].requireData()
+        try await withPage { tab in
+            try await tab.wait(
+                """
+                JSON.stringify(Array.from(document.querySelectorAll('#spans .span'), span =>
+                    [span.querySelector('.what').textContent, span.firstChild.style.paddingLeft])) === '[["photo","0px"],["GET /a","14px"]]'
+                """)
+            try await tab.evaluate("document.querySelector('#spans').focus()")
+            try await tab.press("ArrowDown")
+            try await tab.press("ArrowDown")
+            try await tab.press("Enter")
+            try await tab.wait("document.querySelector('#title').textContent === 'api'")
+            try await tab.wait("document.querySelector('#item h2')?.textContent === 'GET /a'")
+            // The next exchange of the host is failed without a key.
+            try await tab.click("#failNext")
+            try await tab.wait("document.querySelector('#warning').textContent.includes('next fetch')")
+            await #expect(throws: RemoteError.self) { try await host.data(for: Route(path: "/a")) }
+            _ = try await host.data(for: Route(path: "/a"))
+        }
+    }
+
+    @Test func `I6, I3: a store that goes away while its record is shown is shown as gone`() async throws {
+        var guest: Store<Int, Int>? = Store(cacher: MemoryCacher<Int, Int>(), name: "guest") { $0 }
+        inspector.attach(try #require(guest))
+        _ = try await guest?[1].requireData()
+        try await withPage { tab in
+            try await tab.click("#subjects button[data-id='2']", until: "the store is shown") { try await tab.text("#title") == "guest" }
+            try await select("1", in: tab)
+            guest = nil
+            try await tab.wait("document.querySelector('#item h2').textContent === 'This row is gone.'")
+            try await tab.wait("document.querySelector('#subjects .gone')?.textContent === 'guest'")
+            try await tab.wait("document.querySelector('#empty').textContent.includes('released')")
+        }
+    }
+
+    @Test func `I6: the picture of the README is shown, and is small`() async throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let path = try #require(text.firstMatch(of: /!\[[^\]]*\]\(([^)]+\.png)\)/)?.1)
+        let picture = root.appending(path: String(path))
+        #expect(try Data(contentsOf: picture).count < 300_000)
+        let browser = try Browser()
+        let tab = try await browser.open(picture)
+        try await tab.wait("document.images[0]?.naturalWidth >= 1000")
+        try await browser.close()
+    }
+
+    /// The directory that `.ci/docs --site` has made.
+    static let site = ProcessInfo.processInfo.environment["STOREHOUSE_SITE"]
+
+    @Test(.enabled(if: BrowserTests.site != nil, "name a site of `.ci/docs --site` in STOREHOUSE_SITE"), arguments: [400, 2_000])
+    func `I6: the documentation site shows its text and its pictures`(width: Int) async throws {
+        let root = URL(filePath: try #require(Self.site), directoryHint: .isDirectory)
+        let types = ["html": "text/html", "js": "text/javascript", "css": "text/css", "json": "application/json", "svg": "image/svg+xml"]
+        let origin = try LoopbackOrigin { request in
+            let file = root.appending(path: String(request.path.dropFirst()) + (request.path.hasSuffix("/") ? "index.html" : ""))
+            guard let data = try? Data(contentsOf: file) else { return .status(404) }
+            return .data(data, type: types[file.pathExtension] ?? "application/octet-stream")
+        }
+        let browser = try Browser()
+        let tab = try await browser.open(try #require(URL(string: "about:blank")))
+        try await tab.resize(width: width, height: 900, mode: "light")
+        // The site may change the address as it starts.
+        _ = try await browser.call("Page.navigate", ["url": origin.url.absoluteString + "/documentation/"], session: tab.session)
+        try await tab.wait("document.querySelector('h1')?.textContent.includes('Storehouse')")
+        try await tab.wait("Array.from(document.images).some(image => image.src.includes('inspector') && image.naturalWidth > 0)")
+        try await tab.wait("document.documentElement.scrollWidth <= innerWidth")
+        try await tab.screenshot("documentation-\(width)")
+        try await browser.close()
+        origin.stop()
+    }
+
     @Test func `I6: the page opens against the tour, which works until it is ended`() async throws {
         let tour = try ChildProcess("tour", ["--inspect", "--plain"])
         let line = try #require(try await tour.nextLine())
@@ -178,6 +274,11 @@ struct BrowserTests {
         }
         try await tab.wait("document.querySelectorAll('#spans .bar.exchange').length > 2")
         try await tab.wait("document.querySelector('#spans .bar.ok:not(.exchange)')")
+        for mode in ["light", "dark"] {
+            try await tab.resize(width: 1_280, height: 760, mode: mode)
+            try await tab.click(".row span", until: "a book is shown") { try await tab.shows("document.querySelector('#item pre')") }
+            try await tab.screenshot("inspector-\(mode)")
+        }
         tour.kill()
         try await tab.wait("document.querySelector('#connection.lost')")
         try await browser.close()

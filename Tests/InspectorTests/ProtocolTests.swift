@@ -1,6 +1,7 @@
 import Foundation
 import StoreCoreTesting
 import Testing
+import TextStore
 import Trials
 
 @testable import Inspector
@@ -113,6 +114,11 @@ struct ProtocolTests {
         let field = "X: " + String(repeating: "x", count: size)
         try await head.write(Data("GET \(visitor.base) HTTP/1.1\r\n\(field)".utf8), untilAnswered: true)
         #expect(try await head.response()?.status == 431)
+        let chunked = try WireClient(port: visitor.port)
+        let start = "POST \(visitor.base)act HTTP/1.1\r\nHost: 127.0.0.1:\(visitor.port)\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let chunk = "2000\r\n\(String(repeating: "x", count: 8_192))\r\n"
+        try await chunked.write(Data((start + String(repeating: chunk, count: size / 8_192)).utf8), untilAnswered: true)
+        #expect(try await chunked.response()?.status == 413)
         #expect(try await visitor.send("GET", visitor.base)?.status == 200)
     }
 
@@ -202,7 +208,31 @@ struct ProtocolTests {
         #expect(!store.engine.fetches.interceptor.isSet)
     }
 
+    @Test func `I2: an object that is attached again replaces itself, and released objects are forgotten`() async throws {
+        let store = Store(cacher: MemoryCacher<Int, Int>()) { $0 }
+        inspector.attach(store, name: "first")
+        inspector.attach(store, name: "again")
+        for _ in 0..<50 { inspector.attach(Store(cacher: MemoryCacher<Int, Int>()) { $0 }) }
+        let event = try await Follower(visitor).next()
+        let names = ((event["overview"] as? [String: Any])?["subjects"] as? [[String: Any]])?.compactMap { $0["name"] as? String }
+        // The last one is gone too, which the next one would notice.
+        #expect(names == ["again"] + Array(repeating: "Int", count: Inspector.Policy().gone + 1))
+        _ = try await store[1].requireData()
+        #expect(inspector.board.timeline.changes(after: 0).spans.count == 1)
+    }
+
     // MARK: I3
+
+    @Test func `I3: a row of a search leads to its own text`() async throws {
+        let directory = try TemporaryDirectory()
+        let texts = try TextStore(session: "s", directory: directory.url)
+        try await texts.register(["a", "b", "c"].map { TextSource(identifier: $0, bundleFile: nil) })
+        inspector.attach(texts)
+        let rows = try await visitor.get("list?subject=1&q=B")["rows"] as? [[Any]]
+        let row = try #require(rows?.first?.first as? Int)
+        #expect(rows?.count == 1)
+        #expect(try await visitor.get("item?subject=1&row=\(row)")["title"] as? String == "b")
+    }
 
     @Test func `I3: events bring the subjects and the fetches as they happen`() async throws {
         let store = Store(cacher: MemoryCacher<Int, Int>(), name: "numbers") { $0 }
@@ -258,6 +288,7 @@ struct ProtocolTests {
             isGone = subjects?.first?["gone"] as? Bool == true
         }
         #expect(try await visitor.get("list?subject=1")["total"] as? Int == 0)
+        #expect(try await visitor.send("GET", visitor.base + "item?subject=1&row=\(row)")?.status == 404)
         #expect(try await visitor.act("refresh", #""subject":1,"row":\#(row)"#) == 409)
     }
 }

@@ -15,7 +15,7 @@ struct SecretTests {
 
     init() throws {
         var policy = Inspector.Policy()
-        (policy.pace, policy.spans) = (.milliseconds(20), 20_000)
+        (policy.pace, policy.spans) = (.milliseconds(20), 30_000)
         inspector = try Inspector.start(policy: policy)
         visitor = Visitor(inspector.url)
     }
@@ -27,6 +27,7 @@ struct SecretTests {
         func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
             let number = request.fields["X-Number"].flatMap { Int($0) } ?? 0
             if number % 10 == 9 { throw Failure(description: "s3cret") }
+            if number % 10 == 7 { throw TransportFailure(.connectionLost, "s3cret", underlyingError: Failure(description: "s3cret")) }
             let exchange = Exchange(limits: limits)
             var response = HTTPResponse(status: number % 10 == 8 ? 401 : 200, url: request.url, body: Data(#"{"a":"s3cret"}"#.utf8))
             for name in ["Set-Cookie", "WWW-Authenticate", "Authentication-Info", "X-Session", "Location", "Link", "ETag", "X-Any"] {
@@ -44,39 +45,63 @@ struct SecretTests {
             host.limits.concurrentExchanges = 64
         }.logging(to: ExchangeLog(redactedQueryNames: ["session"]) { _ in })
         let host = inspector.attach(own, name: "leaky")
-        let count = rounds(10_000, quick: 300)
+        let store = Store(cacher: MemoryCacher<Int, Data>()) { try await host.data(for: Self.route($0)) }
+        inspector.attach(store, redacting: { "\($0.count) bytes" })
+        // Keeps the errors of these keys visible.
+        let observers = [7, 8, 9].map { key in Task { for await _ in store[key].publish() {} } }
+        defer { for observer in observers { observer.cancel() } }
+        let count = max(20, rounds(10_000, quick: 300))
         for number in 0..<count {
-            var route = Route(
-                path: "/things/\(number)", method: number % 3 == 0 ? .post : .get,
-                query: ["token": "s3cret", "api_key": "s3cret", "session": "s3cret", "password": "s3cret", "page": 1])
-            route.headers = [
-                "X-Number": "\(number)", "Authorization": "Bearer s3cret", "Cookie": "a=s3cret", "X-API-Key": "s3cret",
-                "X-Session": "s3cret",
-                "X-Custom": "s3cret", "Referer": "https://a.example/?token=s3cret",
-            ]
-            do { _ = try await host.data(for: route) } catch let error as RemoteError {
-                // A failure is one of the places.
+            // A failure is one of the places.
+            do { _ = try await store[number].requireData(from: .origin) } catch let error as RemoteError {
                 try #require(error.code != .invalidRoute, "\(error)")
             }
         }
+        // A user and a fragment, which no route has, as a redirect may have.
+        let url = try #require(URL(string: "https://ada:s3cret@api.example.com/user?token=s3cret#s3cret"))
+        _ = try await host.transport.perform(HTTPRequest(url: url), limits: ExchangeLimits())
+        try await until("the errors are visible") { Set(store.keySnapshots(.failed).keys.map(\.param)).isSuperset(of: [7, 8, 9]) }
         let spans = inspector.board.timeline.changes(after: 0).spans
-        #expect(spans.count == count)
+        #expect(spans.count >= min(2 * count + 1, 30_000))
         let events = try #require(try await visitor.send("GET", visitor.base + "events?page=p"))
-        #expect(events.text.contains("/things/\(count - 1)?") && events.text.contains("page=1"))
+        for text in ["/things/\(count - 1)?", "page=1", "/user?", "connectionLost"] { #expect(events.text.contains(text)) }
         #expect(!events.text.contains("s3cret"))
-        for from in stride(from: 0, to: count, by: 200) {
-            let list = try #require(try await visitor.send("GET", visitor.base + "list?subject=1&from=\(from)&count=200"))
-            #expect(list.status == 200 && !list.text.contains("s3cret"))
+        for path in ["list?subject=1", "list?subject=2", "list?subject=2&filter=failed"] {
+            for from in stride(from: 0, to: count + 10, by: 200) {
+                let list = try #require(try await visitor.send("GET", visitor.base + path + "&from=\(from)&count=200"))
+                #expect(list.status == 200 && !list.text.contains("s3cret"))
+            }
         }
-        let id = try #require(spans.last?.id)
-        let item = try #require(try await visitor.send("GET", visitor.base + "item?subject=1&row=\(id)"))
-        #expect(item.status == 200 && !item.text.contains("s3cret"))
+        var items = spans.filter { $0.subject == 1 }.suffix(20).map { "item?subject=1&row=\($0.id)" }
+        for key in 7...9 {
+            let row = try #require(try await visitor.row("\(key)", of: 2))
+            items.append("item?subject=2&row=\(row)")
+        }
+        for path in items {
+            let item = try #require(try await visitor.send("GET", visitor.base + path))
+            #expect(item.status == 200 && !item.text.contains("s3cret"))
+        }
+        #expect(host.snapshot().exchanges.count == 50 && !"\(host.snapshot())".contains("s3cret"))
+    }
+
+    /// A request with a secret in each place.
+    private static func route(_ number: Int) -> Route {
+        let isPost = number % 3 == 0
+        var route = Route(
+            path: "/things/\(number)", method: isPost ? .post : .get,
+            query: ["token": "s3cret", "api_key": "s3cret", "session": "s3cret", "password": "s3cret", "page": 1],
+            body: isPost ? .json(Account()) : .none)
+        route.headers = [
+            "X-Number": "\(number)", "Authorization": "Bearer s3cret", "Cookie": "a=s3cret", "X-API-Key": "s3cret", "X-Session": "s3cret",
+            "X-Custom": "s3cret", "Referer": "https://a.example/?token=s3cret",
+        ]
+        return route
     }
 
     struct Account: Codable, Sendable {
         var name = "Ada"
         var password = "s3cret"
-        var nested = ["Token": ["s3cret"]]
+        var nested = ["Token": ["s3cret"], "API-Key": ["s3cret"], "refresh_token": ["s3cret"]]
     }
 
     struct SignIn: Command {

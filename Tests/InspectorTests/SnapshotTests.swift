@@ -13,19 +13,20 @@ import Trials
 struct SnapshotTests {
     struct Broken: Error {}
 
-    @Test func `I1: a key's snapshot has its age, its expiry, its observers and its content`() async throws {
+    @Test func `I1: a key's snapshot has its age, its expiry, its observers, its content and its size`() async throws {
         let time = ManualTime()
-        let store = Store(cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(60))), time: time) { "value \($0)" }
+        let cacher = MemoryCacher<Int, String>(expiry: .after(.seconds(60)), cost: { $0.utf8.count })
+        let store = Store(cacher: cacher, time: time) { "value \($0)" }
         #expect(store.snapshot(of: 1) == nil)
         _ = try await store[1].requireData()
         time.advance(by: .seconds(20))
         let idle = try #require(store.snapshot(of: 1))
         #expect(!idle.isLive && idle.content == "value 1" && idle.phase == .completed)
-        #expect(idle.age == .seconds(20) && idle.expiresIn == .seconds(40))
+        #expect(idle.age == .seconds(20) && idle.expiresIn == .seconds(40) && idle.size == 7)
         var observer = store[1].publish().makeAsyncIterator()
         _ = await observer.next()
         let live = try #require(store.snapshot(of: 1))
-        #expect(live.isLive && live.observers == 1 && live.content == "value 1" && live.expiresIn == .seconds(40))
+        #expect(live.isLive && live.observers == 1 && live.content == "value 1" && live.expiresIn == .seconds(40) && live.size == 7)
         time.advance(by: .seconds(41))
         #expect(store.keySnapshots(.expired).keys.map(\.param) == [1])
         withExtendedLifetime(observer) {}
@@ -100,24 +101,41 @@ struct SnapshotTests {
         withExtendedLifetime(observer) {}
     }
 
-    @Test func `I1: a host counts its open exchanges`() async throws {
+    @Test func `I1: a host counts its open exchanges, and shows the last ones without secrets`() async throws {
         let gate = WatchedState(false)
         let transport = GatedTransport(gate: gate)
         let host = RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: 1))
-        let calls = (0..<2).map { _ in Task { try await host.data(for: Route(path: "/a")) } }
+        let route = Route(path: "/a", query: ["token": "s3cret"])
+        let calls = (0..<2).map { _ in Task { try await host.data(for: route) } }
         try await until("one exchange is open, and one waits") {
             let snapshot = host.snapshot()
-            return snapshot.openExchanges == 1 && snapshot.waitingExchanges == 1
+            return snapshot.openExchanges == 1 && snapshot.waitingExchanges == 1 && snapshot.exchanges.count == 1
         }
+        #expect(host.snapshot().exchanges.first?.status == nil)
         gate.update { $0 = true }
         for call in calls { _ = try await call.value }
-        try await until("no exchange is open") { host.snapshot() == HostSnapshot(origin: host.snapshot().origin) }
+        try await until("no exchange is open") {
+            let snapshot = host.snapshot()
+            return snapshot.openExchanges == 0 && snapshot.waitingExchanges == 0
+        }
+        let exchanges = host.snapshot().exchanges
+        #expect(exchanges.map(\.operation) == ["GET https://api.example.com/a", "GET https://api.example.com/a"])
+        #expect(exchanges.allSatisfy { $0.status == 200 && $0.failure == nil })
+        for _ in 0..<60 { _ = try await host.data(for: route) }
+        #expect(host.snapshot().exchanges.count == 50)
     }
 
-    @Test func `I1: a synchronizer shows the report of its last pass, and an outbox its commands`() async throws {
-        let synchronizer = OneWaySynchronizer(processor: EmptyProcessor())
+    @Test func `I1: a synchronizer shows its running pass and the report of its last one, and an outbox its commands`() async throws {
+        let gate = WatchedState(false)
+        let synchronizer = OneWaySynchronizer(processor: EmptyProcessor(gate: gate))
         #expect(synchronizer.snapshot().report == nil)
-        await #expect(throws: SyncError.self) { try await synchronizer.sync() }
+        let pass = Task { try await synchronizer.sync() }
+        try await until("the pass is running") {
+            let running = synchronizer.snapshot()
+            return running.isSyncing && running.callers == 1 && running.report?.pass == 1 && running.error == nil
+        }
+        gate.update { $0 = true }
+        await #expect(throws: SyncError.self) { try await pass.value }
         let snapshot = synchronizer.snapshot()
         #expect(snapshot.report?.pass == 1 && snapshot.error is SyncError && !snapshot.isSyncing)
 
@@ -137,6 +155,21 @@ struct SnapshotTests {
         #expect(page.map(\.identifier) == ["b"] && page.first?.version == nil && page.first?.origin == nil)
     }
 
+    @Test func `I1: a text is shown with its wording, its version, its source, its floor and its acceptance`() async throws {
+        let directory = try TemporaryDirectory()
+        try Data("Two weeks.".utf8).write(to: directory.file("terms.txt"))
+        try Data(#"{ "terms": "1.0.0" }"#.utf8).write(to: directory.file("versions.json"))
+        let bundle = try #require(Bundle(path: directory.url.path(percentEncoded: false)))
+        let texts = try TextStore(session: "s", directory: directory.file("texts"), bundle: bundle)
+        await texts.setVersionSource(VersionSource(bundleFile: BundleFile(fileName: "versions", fileExtension: "json")))
+        try await texts.register(TextSource(identifier: "terms", bundleFile: BundleFile(fileName: "terms", fileExtension: "txt")))
+        try await texts.accept(try await texts.text(for: "terms"))
+        let text = try #require(await texts.snapshot(matching: "TERM").first)
+        #expect(text.text == "Two weeks." && text.version == SemanticVersion("1.0.0") && text.origin == .bundle && text.isVerified)
+        #expect(text.isAccepted && text.accepted == SemanticVersion("1.0.0") && text.waiting.isEmpty && !text.isBelowFloor)
+        try await until("the floor is raised") { await texts.snapshot().first?.floor == SemanticVersion("1.0.0") }
+    }
+
     struct Nothing: Command {
         static let name = "nothing"
         var number: Int
@@ -148,7 +181,12 @@ struct SnapshotTests {
     }
 
     struct EmptyProcessor: SyncProcessor {
-        func sourceList() async throws -> ListedSource<Thing> { throw Broken() }
+        let gate: WatchedState<Bool>
+
+        func sourceList() async throws -> ListedSource<Thing> {
+            _ = try await gate.wait { $0 ? true : nil }
+            throw Broken()
+        }
         func localInventory() async throws -> LocalInventory<Thing> { LocalInventory(versions: [1: 1]) }
         func downloadContent(of item: Thing) async throws {}
         func remove(_ keys: Set<Int>) async throws {}

@@ -116,6 +116,8 @@ public struct RemoteHost: Sendable {
     var gate: Permits
     /// The permits of streams, which may last as long as their readers want.
     var streamGate: Permits
+    /// The last exchanges, for snapshots.
+    let recent = RecentExchanges()
     /// Draws the random part of the delay between attempts.
     package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 

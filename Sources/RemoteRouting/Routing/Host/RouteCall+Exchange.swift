@@ -146,7 +146,7 @@ extension RouteCall {
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
             let began = willSend(request, isFirst: redirects == 0)
-            let response = try await perform(request)
+            let response = try await perform(request, began)
             // Stores cookies before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {
@@ -163,8 +163,17 @@ extension RouteCall {
 
     /// Performs one exchange, with the connection options that apply to the request's origin.
     @inline(never)
-    private func perform(_ request: HTTPRequest) async throws -> HTTPResponse {
-        try await host.transport.perform(request, over: connection(for: request), limits: limits)
+    private func perform(_ request: HTTPRequest, _ began: MonotonicInstant) async throws -> HTTPResponse {
+        let number = host.recent.begin(request, at: began)
+        do {
+            let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
+            host.recent.end(number, at: host.time.now, status: response.status)
+            return response
+        } catch {
+            let failure = (error as? TransportFailure)?.code ?? (error is CancellationError ? .cancelled : .connectionLost)
+            host.recent.end(number, at: host.time.now, failure: failure)
+            throw error
+        }
     }
 
     /// The host's connection options, reduced to those that apply to the request's origin.

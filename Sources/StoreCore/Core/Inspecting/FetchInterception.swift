@@ -15,7 +15,7 @@ extension Store {
     /// call of `perform`, the store performs the attempt afterward. The closure must call `perform` at most once.
     ///
     /// A connection of a ``LiveFetcher`` counts as one attempt, which lasts as long as the connection. Hits do not call the closure. A
-    /// later closure replaces an earlier one. Cost for a store without a closure: one load of a flag in each attempt.
+    /// later closure runs around the earlier ones. Cost for a store without a closure: one load of a flag in each attempt.
     ///
     /// - Parameter intercept: Receives the key, the fetched part of it, and the attempt; runs outside all locks.
     /// - Returns: A handle that removes the closure. The closure stays if the handle is discarded.
@@ -27,7 +27,7 @@ extension Store {
             ) async throws -> Void
     ) -> FetchInterception {
         let slot = engine.fetches.interceptor
-        let number = slot.set { key, target, perform in try await intercept(key.value(as: Param.self), target, perform) }
+        let number = slot.add { key, target, perform in try await intercept(key.value(as: Param.self), target, perform) }
         return FetchInterception { [weak engine] in engine?.fetches.interceptor.remove(number) }
     }
 }
@@ -42,55 +42,67 @@ public struct FetchInterception: Sendable {
     public func cancel() { end() }
 }
 
-/// The place for the closure around a store's fetches.
+/// The closures around a store's fetches, innermost first.
 final class FetchInterceptor: Sendable {
     typealias Intercept =
         @Sendable (
             _ key: BoxedKey, _ target: StoreEventKind.Target, _ perform: () async throws -> StoreEventKind.FetchOutcome
         ) async throws -> Void
 
+    private struct State {
+        var lastNumber = 0
+        var numbers: [Int] = []
+        var closures: [Intercept] = []
+    }
+
     /// Whether there is a closure; read in each attempt, without the lock.
     private let hasClosure = Atomic(false)
-    /// Guards the closure and the number of the last one.
-    private let state = Lock<(number: Int, intercept: Intercept?)>((0, nil))
+    private let state = Lock(State())
 
     var isSet: Bool { hasClosure.load(ordering: .relaxed) }
 
-    /// Replaces the closure; returns its number.
-    func set(_ intercept: @escaping Intercept) -> Int {
-        // The older closure is released outside the lock, because it may hold user objects.
-        let (number, old) = state.withLock { state in
-            defer { state = (state.number + 1, intercept) }
+    /// Adds a closure around the others; returns its number.
+    func add(_ intercept: @escaping Intercept) -> Int {
+        state.withLock { state in
+            state.lastNumber += 1
+            state.numbers.append(state.lastNumber)
+            state.closures.append(intercept)
             hasClosure.store(true, ordering: .relaxed)
-            return (state.number + 1, state.intercept)
+            return state.lastNumber
         }
-        withExtendedLifetime(old) {}
-        return number
     }
 
     func remove(_ number: Int) {
+        // The closure is released outside the lock, because it may hold user objects.
         let old = state.withLock { state -> Intercept? in
-            guard state.number == number else { return nil }
-            hasClosure.store(false, ordering: .relaxed)
-            defer { state.intercept = nil }
-            return state.intercept
+            guard let index = state.numbers.firstIndex(of: number) else { return nil }
+            state.numbers.remove(at: index)
+            defer { hasClosure.store(!state.closures.isEmpty, ordering: .relaxed) }
+            return state.closures.remove(at: index)
         }
         withExtendedLifetime(old) {}
     }
 
-    /// Runs an attempt within the closure.
+    /// Runs an attempt within the closures.
     func run<Value>(
         _ key: BoxedKey, _ target: StoreEventKind.Target, outcome: (Value) -> StoreEventKind.FetchOutcome,
         _ perform: () async throws -> Value
     ) async throws -> Value {
-        guard let intercept = state.withLock(\.intercept) else { return try await perform() }
+        try await run(state.withLock(\.closures)[...], key, target, outcome: outcome, perform)
+    }
+
+    private func run<Value>(
+        _ closures: ArraySlice<Intercept>, _ key: BoxedKey, _ target: StoreEventKind.Target,
+        outcome: (Value) -> StoreEventKind.FetchOutcome, _ perform: () async throws -> Value
+    ) async throws -> Value {
+        guard let outermost = closures.last else { return try await perform() }
         var value: Value?
-        try await intercept(key, target) {
-            let performed = try await perform()
+        try await outermost(key, target) {
+            let performed = try await run(closures.dropLast(), key, target, outcome: outcome, perform)
             value = performed
             return outcome(performed)
         }
         if let value { return value }
-        return try await perform()
+        return try await run(closures.dropLast(), key, target, outcome: outcome, perform)
     }
 }

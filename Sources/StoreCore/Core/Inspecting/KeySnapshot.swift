@@ -40,6 +40,8 @@ public struct KeySnapshot<Param: Hashable & Sendable, Content: Sendable>: Sendab
     public var save = KeySave.none
     /// The number of optimistic changes over the content.
     public var patches = 0
+    /// The size of the record in memory, by the cost function of its ``MemoryCacher``; `nil` without one.
+    public var size: Int?
     /// The entities that the content shows, for each link; empty for an idle key.
     public var links: [KeyLinks] = []
 }
@@ -175,13 +177,15 @@ extension Store {
         let (now, date) = (engine.time.now, engine.time.date)
         if let (key, entities) = engine.snapshot(of: BoxedKey(param), now, date) {
             var snapshot = key.map(param) { $0.value(as: Content.self) }
+            snapshot.size = memory.flatMap { $0.cost == nil ? nil : $0.peek(param)?.cost }
             // Outside the lock, because a description is user code.
             for index in snapshot.links.indices { snapshot.links[index].keys = entities[index].map(\.description) }
             return snapshot
         }
-        guard let memory, let (record, deadline) = memory.peek(param) else { return nil }
+        guard let memory, let (record, deadline, cost) = memory.peek(param) else { return nil }
         let age = Duration(saturating: date.timeIntervalSince(record.fetchedAt))
         var snapshot = KeySnapshot<Param, Content>(param: param, content: record.content, age: age)
+        if memory.cost != nil { snapshot.size = cost }
         snapshot.isInvalidated = record.isInvalidated
         switch deadline {
         case .max: break
@@ -245,6 +249,7 @@ extension KeySnapshot {
         KeySnapshot<Key, Value>(
             param: param, isLive: isLive, phase: phase, content: content.map(transform), error: error, age: age, expiresIn: expiresIn,
             isInvalidated: isInvalidated, observers: observers, callers: callers, fetches: fetches, save: save, patches: patches,
+            size: size,
             links: links)
     }
 
@@ -262,10 +267,11 @@ extension KeySnapshot {
 
 extension MemoryTable {
     /// Returns a record without counting as a use of it.
-    fileprivate func peek(_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64)? {
+    fileprivate func peek(_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64, cost: Int)? {
         entries.withLock { entries in
             let position = entries.position(of: key)
-            return position < 0 ? nil : (entries.entries[position].record, entries.entries[position].deadline)
+            guard position >= 0 else { return nil }
+            return (entries.entries[position].record, entries.entries[position].deadline, entries.entries[position].cost)
         }
     }
 
