@@ -20,6 +20,8 @@ struct ManifestFile: Codable, Equatable {
         var length: Int?
         var group: String?
         var rollback: Bool?
+        /// The highest version that a rollback has withdrawn; only this tool reads it.
+        var withdrawn: String?
         var when: Conditions?
     }
 
@@ -56,7 +58,7 @@ struct ManifestFile: Codable, Equatable {
         // The store's own reader finds the problems that a decoder ignores, such as a text that is listed twice.
         let manifest = try VersionManifest(parsing: data, limit: .max)
         if let problem = manifest.problems.first {
-            throw Refusal("the last manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
+            throw Refusal("the manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
         }
         if let plain = try? JSONDecoder().decode([String: String].self, from: data) {
             texts = plain.mapValues { Entries([Entry(version: $0)]) }
@@ -155,7 +157,9 @@ struct Publication: Equatable {
                     "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
                         + "ever. Add its file, or pass --remove \(identifier)")
             }
-            changes.append(Change(identifier: identifier, from: last?.texts[identifier]?.all.first?.version))
+            let old = last?.texts[identifier]?.all.first?.version
+            changes.append(Change(identifier: identifier, from: old))
+            notes.append("\(identifier): if it returns, its version has to exceed \(old ?? "the last one"), which devices have shown")
         }
     }
 
@@ -169,10 +173,20 @@ struct Publication: Equatable {
             if version.isPreRelease {
                 throw Refusal("“\(path)” is a pre-release, which apps refuse by default; publish the release, or move the file away")
             }
+            if let slash = path[..<at].lastIndex(of: "/") { try checkLanguage(String(path[path.index(after: slash)..<at]), of: path) }
             return (String(path[..<at]), version)
         } catch let error as SemanticVersion.Malformed {
             throw Refusal("“\(path)” has no version: \(error.reason); write identifier@version.txt, such as eula@1.0.0.txt")
         }
+    }
+
+    /// Refuses a name that no app looks up.
+    private static func checkLanguage(_ tag: String, of path: String) throws {
+        let usual: String
+        do throws(TextStoreError) { usual = try TextLanguages.usualTag(tag) } catch {
+            throw Refusal("“\(path)” is in a folder, so “\(tag)” is a language: \(error.message)")
+        }
+        if usual != tag { throw Refusal("“\(path)” would not be found, because apps look for “\(usual)”; rename the file") }
     }
 
     /// Refuses what a store would refuse as a text.
@@ -198,6 +212,9 @@ struct Publication: Equatable {
             guard epoch < .max else { throw Refusal("the epoch cannot be raised further; use another address and another session") }
             manifest.epoch = epoch + 1
             manifest.revision = options.revision ?? 1
+            guard manifest.revision ?? 1 <= Self.usualJump else {
+                throw Refusal("--revision \(manifest.revision ?? 1) would begin the new epoch as high as the last one ended; leave it out")
+            }
             notes.append(
                 options.isSigned
                     ? "epoch \(epoch + 1): apps take it because their verifier accepts its signature"
@@ -233,6 +250,7 @@ struct Publication: Equatable {
         let usual = last.last
         entry.group = options.groups[identifier] ?? usual?.group
         let isRollback = options.rollbacks.contains(identifier)
+        let withdrawn = last.compactMap { $0.withdrawn.flatMap { SemanticVersion($0) } }.max()
         if let highest, version < highest.0 {
             guard isRollback else {
                 throw Refusal(
@@ -240,8 +258,16 @@ struct Publication: Equatable {
                         + "Publish the old wording with a higher version, or pass --rollback \(identifier)")
             }
             entry.rollback = true
+            entry.withdrawn = max(withdrawn ?? highest.0, highest.0).description
         } else if isRollback {
             throw Refusal("--rollback \(identifier) has no effect: \(version) is not below the last version; leave it out")
+        } else if let withdrawn, version <= withdrawn {
+            guard version != withdrawn else {
+                throw Refusal(
+                    "“\(identifier)” \(version) was withdrawn, and users may have accepted its wording; publish it with a higher version")
+            }
+            // Devices that have not seen the rollback yet still show the withdrawn version.
+            (entry.rollback, entry.withdrawn) = (true, withdrawn.description)
         }
         if let same = last.first(where: { SemanticVersion($0.version) == version }) {
             if let known = same.sha256, known.lowercased() != digest {

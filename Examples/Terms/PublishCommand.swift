@@ -11,8 +11,6 @@ struct PublishCommand {
     var options = Publication.Options()
     var isDry = false
 
-    struct Mistake: Error, CustomStringConvertible { let description: String }
-
     static let usage = """
         usage: terms publish <directory> [--dry-run] [--key <private-key.pem>]
                              [--last <manifest>] [--percent <text>=<number>]
@@ -45,13 +43,13 @@ struct PublishCommand {
         var rest = arguments[...], places: [String] = [], parsed = Publication.Options()
         var isDryRun = false, keyPath: String?, lastPath: String?
         func value(of option: String) throws -> String {
-            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake(description: "\(option) needs a value") }
+            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake("\(option) needs a value") }
             return value
         }
         func pair(of option: String) throws -> (String, String) {
             let text = try value(of: option)
             guard let sign = text.lastIndex(of: "="), sign > text.startIndex, text.index(after: sign) < text.endIndex else {
-                throw Mistake(description: "\(option) \(text) is not of the form text=value")
+                throw Mistake("\(option) \(text) is not of the form text=value")
             }
             return (String(text[..<sign]), String(text[text.index(after: sign)...]))
         }
@@ -68,24 +66,24 @@ struct PublishCommand {
                 parsed.groups[text] = group
             case "--percent":
                 let (text, number) = try pair(of: argument)
-                guard let percent = Double(number) else { throw Mistake(description: "--percent \(number) is not a number") }
+                guard let percent = Double(number) else { throw Mistake("--percent \(number) is not a number") }
                 parsed.percents[text] = percent
             case "--expires":
                 guard let days = Double(try value(of: argument)), (0.01...36_500).contains(days) else {
-                    throw Mistake(description: "--expires is not a number of days")
+                    throw Mistake("--expires is not a number of days")
                 }
                 parsed.expires = Date(timeIntervalSinceNow: days * 86_400).formatted(.iso8601)
             case "--revision":
-                guard let revision = UInt64(try value(of: argument)) else { throw Mistake(description: "--revision is not a number") }
+                guard let revision = UInt64(try value(of: argument)) else { throw Mistake("--revision is not a number") }
                 parsed.revision = revision
             case "--limit":
-                guard let limit = Int(try value(of: argument)), limit > 0 else { throw Mistake(description: "--limit is not a size") }
+                guard let limit = Int(try value(of: argument)), limit > 0 else { throw Mistake("--limit is not a size") }
                 parsed.limit = limit
-            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            case _ where argument.hasPrefix("-"): throw Mistake("unknown option \(argument)")
             default: places.append(argument)
             }
         }
-        guard places.count == 1 else { throw Mistake(description: "publish needs one directory") }
+        guard places.count == 1 else { throw Mistake("publish needs one directory") }
         directory = URL(filePath: places[0], directoryHint: .isDirectory)
         (isDry, options) = (isDryRun, parsed)
         (key, last) = (keyPath.map { URL(filePath: $0) }, lastPath.map { URL(filePath: $0) })
@@ -116,7 +114,7 @@ struct PublishCommand {
             screen.complain("refused: \(refusal)")
             return 2
         } catch {
-            screen.complain("cannot publish: \((error as? Mistake)?.description ?? error.localizedDescription)")
+            screen.complain("cannot publish: \(Mistake.reason(of: error))")
             return 1
         }
     }
@@ -136,7 +134,7 @@ struct PublishCommand {
         guard FileManager.default.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory.boolValue,
             let found = FileManager.default.enumerator(atPath: root)
         else {
-            throw Mistake(description: "there is no directory \(directory.path(percentEncoded: false))")
+            throw Mistake("there is no directory \(directory.path(percentEncoded: false))")
         }
         var sources: [Publication.Source] = []
         for case let path as String in found where !path.split(separator: "/").contains(where: { $0.hasPrefix(".") }) {
@@ -156,13 +154,13 @@ struct PublishCommand {
             path.flatMap { try? String(contentsOf: directory.appending(path: $0), encoding: .utf8) }
         }
         guard let old = text(change.oldPath), let new = text(change.newPath), change.from != nil else { return }
-        screen.show(LineDifference(from: old, to: new))
+        screen.show(TextDifference(from: old, to: new))
     }
 
     private func write(_ bytes: Data, on screen: Screen) throws {
         // A manifest that the store cannot read is a defect of this program, found before any device finds it.
-        guard try VersionManifest(parsing: bytes).problems.isEmpty else {
-            throw Mistake(description: "the new manifest has a malformed entry")
+        guard try VersionManifest(parsing: bytes, limit: .max).problems.isEmpty else {
+            throw Mistake("the new manifest has a malformed entry")
         }
         guard let key else {
             try bytes.write(to: file, options: .atomic)
@@ -171,38 +169,11 @@ struct PublishCommand {
             screen.good("\(name) is written: upload the texts first, and then the manifest\n")
             return
         }
-        let folder = FileManager.default.temporaryDirectory.appending(path: "terms-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let (draft, raw, open) = (folder.appending(path: "manifest"), folder.appending(path: "sig"), folder.appending(path: "public.pem"))
-        try bytes.write(to: draft)
-        try openssl("pkey", "-in", key.path(percentEncoded: false), "-pubout", "-out", open.path(percentEncoded: false))
-        try openssl(
-            "dgst", "-sha256", "-sign", key.path(percentEncoded: false), "-out", raw.path(percentEncoded: false),
-            draft.path(percentEncoded: false))
-        try openssl(
-            "dgst", "-sha256", "-verify", open.path(percentEncoded: false), "-signature", raw.path(percentEncoded: false),
-            draft.path(percentEncoded: false))
-        let encoded = try Data(contentsOf: raw).base64EncodedString()
+        let encoded = try Signature.sign(bytes, key)
         try Data(encoded.utf8).write(to: signature, options: .atomic)
         try bytes.write(to: file, options: .atomic)
         screen.good("\(name) and \(name).sig are written: upload the texts first, and then both")
-        screen.note("serve \(name) with the header field of its signature:")
+        screen.note("a server that can set header fields may send the signature with \(name):")
         screen.write("\nx-signature: \(encoded)\n\n")
-    }
-
-    private func openssl(_ arguments: String...) throws {
-        let process = Process(), output = Pipe()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["openssl"] + arguments
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            let reason = said.split(separator: "\n").first.map(String.init) ?? "it is not installed"
-            throw Mistake(description: "openssl \(arguments[0]) failed: \(reason); check the key, which is a private key in PEM")
-        }
     }
 }
