@@ -16,6 +16,8 @@ struct GateCommand {
     var chosen: Set<String> = []
     var languages: [String] = []
     var account: String?
+    /// The facts about the app that the conditions of a manifest ask for.
+    var audience = TextAudience()
     var action = Action.ask
     var isOffline = false
     var isFresh = false
@@ -23,6 +25,7 @@ struct GateCommand {
     static let usage = """
         usage: terms [--url <address>] [--bundle <directory>] [--key <public.pem>]
                      [--text <name>] [--language <tags>] [--account <name>]
+                     [--app <version>] [--platform <name>]
                      [--accept | --decline | --withdraw | --export <file>]
                      [--state <directory>] [--offline] [--fresh] [--plain]
                terms publish <directory> (see terms publish --help)
@@ -41,6 +44,8 @@ struct GateCommand {
           --language  the preferred languages, such as de-AT,fr; by default those of
                       the system
           --account   the account that accepts, instead of the user of the device
+          --app       the version of the app, for conditions of the manifest
+          --platform  the platform of the app, for conditions of the manifest
           --accept    accepts the texts without asking
           --decline   accepts nothing, and asks nothing
           --withdraw  withdraws the acceptances
@@ -72,6 +77,11 @@ struct GateCommand {
             case "--text": chosen.insert(try value(of: argument))
             case "--language": languages = try value(of: argument).split(separator: ",").map(String.init)
             case "--account": account = try value(of: argument)
+            case "--platform": audience.platform = try value(of: argument)
+            case "--app":
+                let version = try value(of: argument)
+                audience.appVersion = SemanticVersion(version, mode: .lenient)
+                if audience.appVersion == nil { throw Mistake("--app \(version) is not a version such as 3.1.0") }
             case "--accept": actions.append(.accept)
             case "--decline": actions.append(.decline)
             case "--withdraw": actions.append(.withdraw)
@@ -153,7 +163,7 @@ struct GateCommand {
         }
         let versions = VersionSource(
             bundleFile: bundled.map { _ in BundleFile(fileName: "versions", fileExtension: "json") },
-            remoteFile: RemoteFile(url: manifest), audience: TextAudience())
+            remoteFile: RemoteFile(url: manifest), audience: audience)
         return try await perform(sources.filter { chosen.isEmpty || chosen.contains($0.identifier) }, versions, store, screen)
     }
 

@@ -97,6 +97,8 @@ struct Publication: Equatable {
         var removals: Set<String> = []
         var groups: [String: String] = [:]
         var percents: [String: Double] = [:]
+        /// Further conditions of the new version of a text.
+        var conditions: [String: ManifestFile.Entry.Conditions] = [:]
         var revision: UInt64?
         /// Whether to raise the epoch, after a revision that was published too high.
         var recovers = false
@@ -142,7 +144,7 @@ struct Publication: Equatable {
         // A rollback publishes the version that is left when the newer files are gone.
         guard !newest.isEmpty else { throw Refusal("the directory has no texts; add files such as eula@1.0.0.txt") }
         for (name, kind) in options.rollbacks.map({ ($0, "--rollback") }) + options.groups.keys.map({ ($0, "--group") })
-            + options.percents.keys.map({ ($0, "--percent") })
+            + options.percents.keys.map({ ($0, "--percent") }) + options.conditions.keys.map({ ($0, "a condition") })
         where newest[name] == nil {
             throw Refusal("\(kind) names “\(name)”, which is no text of the directory; correct the name")
         }
@@ -278,32 +280,37 @@ struct Publication: Equatable {
             // Devices that have not seen the rollback yet need its order in every later manifest.
             entry.rollback = entry.rollback ?? same.rollback
         }
-        var entries = [entry]
+        var entries = [entry], conditions = options.conditions[identifier]
         if let percent = options.percents[identifier] {
             guard percent.isFinite, (0...100).contains(percent) else {
                 throw Refusal("--percent \(identifier) is not from 0 to 100; correct it")
             }
+            conditions = conditions ?? ManifestFile.Entry.Conditions()
+            conditions?.percent = percent
+            conditions?.draw = identifier.split(separator: "/").first.map(String.init)
+        }
+        if let conditions {
             // The other devices keep the entries of the last manifest.
             let rest = last.filter { SemanticVersion($0.version).map { $0 < version } ?? false }
             guard let lowest = rest.last, lowest.when == nil else {
                 throw Refusal(
-                    "--percent \(identifier) needs a lower version that the other devices keep, and the last manifest has none; publish that "
-                        + "version to all devices first")
+                    "the conditions of “\(identifier)” need a lower version that the other devices keep, and the last manifest has none; publish "
+                        + "that version to all devices first")
             }
-            entries[0].when = ManifestFile.Entry.Conditions(percent: percent, draw: identifier.split(separator: "/").first.map(String.init))
+            entries[0].when = conditions
             entries += rest.map { old in
                 var old = old
                 old.group = entry.group
                 return old
             }
             let before = last.first { $0.version == entry.version }?.when?.percent
-            if let before, before > percent {
+            if let before, let percent = conditions.percent, before > percent {
                 notes.append("\(identifier): devices of the larger share of \(before) % keep \(version), and report the lower entry")
             }
         }
-        if let before = last.first, before.version == entry.version, before.when?.percent != entries[0].when?.percent {
-            notes.append(
-                "\(identifier) \(version): offered to \(entries[0].when?.percent.map { "\($0) % of the" } ?? "all") devices from now on")
+        if let before = last.first, before.version == entry.version, before.when != entries[0].when {
+            let audience = entries[0].when.map { $0.percent.map { "\($0) % of the" } ?? "some" } ?? "all"
+            notes.append("\(identifier) \(version): its conditions have changed, and it is offered to \(audience) devices from now on")
         }
         manifest.texts[identifier] = ManifestFile.Entries(entries)
         let old = last.first { $0.version != entry.version }?.version

@@ -14,6 +14,8 @@ struct PublishCommand {
     static let usage = """
         usage: terms publish <directory> [--dry-run] [--key <private-key.pem>]
                              [--last <manifest>] [--percent <text>=<number>]
+                             [--app <text>=<version>] [--platforms <text>=<names>]
+                             [--from <text>=<date>]
                              [--group <text>=<set>] [--rollback <text>]
                              [--remove <text>] [--expires <days>] [--recover]
                              [--revision <number>] [--limit <bytes>]
@@ -27,6 +29,9 @@ struct PublishCommand {
           --key       signs with OpenSSL (P-256 or RSA, SHA-256): versions.json.sig
           --last      the manifest that devices have; usually versions.json itself
           --percent   offers the new version to a share of the devices
+          --app       offers it to this version of the app and higher ones
+          --platforms offers it to some platforms, such as ios,macos
+          --from      offers it from a time on, such as 2030-01-01T00:00:00Z
           --group     names the set of a text
           --rollback  orders the way back to an older version
           --remove    removes a text from the manifest
@@ -68,6 +73,15 @@ struct PublishCommand {
                 let (text, number) = try pair(of: argument)
                 guard let percent = Double(number) else { throw Mistake("--percent \(number) is not a number") }
                 parsed.percents[text] = percent
+            case "--app":
+                let (text, version) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].app = version
+            case "--platforms":
+                let (text, names) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].platforms = names.split(separator: ",").map(String.init)
+            case "--from":
+                let (text, date) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].from = date
             case "--expires":
                 guard let days = Double(try value(of: argument)), (0.01...36_500).contains(days) else {
                     throw Mistake("--expires is not a number of days")
@@ -104,6 +118,8 @@ struct PublishCommand {
                     "the manifest has \(bytes.count) bytes, and apps read \(options.limit); divide the texts, or let the apps raise the limit "
                         + "of its file and pass --limit")
             }
+            // The store's own reader finds malformed conditions, before any device does.
+            _ = try ManifestFile(reading: bytes)
             guard !isDry else {
                 screen.good("nothing is written: this was a dry run\n")
                 return 0
@@ -158,10 +174,6 @@ struct PublishCommand {
     }
 
     private func write(_ bytes: Data, on screen: Screen) throws {
-        // A manifest that the store cannot read is a defect of this program, found before any device finds it.
-        guard try VersionManifest(parsing: bytes, limit: .max).problems.isEmpty else {
-            throw Mistake("the new manifest has a malformed entry")
-        }
         guard let key else {
             try bytes.write(to: file, options: .atomic)
             // A signature of the last manifest would not fit.

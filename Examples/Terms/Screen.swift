@@ -40,9 +40,9 @@ struct Screen {
             if hidden > 0 { shown.append(paint(.dim, "       … \(hidden) more lines")) }
             hidden = 0
             switch line {
-            case .same(let text): shown.append("       \(safe(text))")
-            case .removed(let text): shown.append(paint(.red, "     - \(safe(text))"))
-            case .added(let text): shown.append(paint(.green, "     + \(safe(text))"))
+            case .same(let text): shown.append("       \(part(text))")
+            case .removed(let text): shown.append(paint(.red, "     - \(part(text))"))
+            case .added(let text): shown.append(paint(.green, "     + \(part(text))"))
             case .changed(let words): shown += [old(words), new(words)]
             }
         }
@@ -53,8 +53,8 @@ struct Screen {
     private func old(_ words: [TextDifference.Word]) -> String {
         let parts = words.map { word in
             switch word {
-            case .same(let text): safe(text)
-            case .removed(let text): paint(.red, safe(text))
+            case .same(let text): part(text)
+            case .removed(let text): paint(.red, part(text))
             case .added: ""
             }
         }
@@ -64,8 +64,8 @@ struct Screen {
     private func new(_ words: [TextDifference.Word]) -> String {
         let parts = words.map { word in
             switch word {
-            case .same(let text): safe(text)
-            case .added(let text): paint(.green, safe(text))
+            case .same(let text): part(text)
+            case .added(let text): paint(.green, part(text))
             case .removed: ""
             }
         }
@@ -81,8 +81,12 @@ struct Screen {
 
     /// Returns a text of a server in lines that cannot act on the terminal.
     private func safe(_ text: String) -> String {
-        let lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }
-        return lines.map { String($0).replacing("\t", with: "    ").escapedForDisplay() }.joined(separator: "\n")
+        text.split(omittingEmptySubsequences: false) { $0.isNewline }.map { part(String($0)) }.joined(separator: "\n")
+    }
+
+    /// Returns a part of a line in the same way, without the carriage return of Windows.
+    private func part(_ text: String) -> String {
+        text.replacing("\r", with: "").replacing("\t", with: "    ").escapedForDisplay()
     }
 
     /// Asks a question, and reads the answer from the standard input, which may be a pipe.

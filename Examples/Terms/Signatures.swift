@@ -19,9 +19,13 @@ struct TermsFetcher: RevalidatingFetcher {
         else { return result }
         var signature = file
         signature.url = place
-        if case .modified(let found, _, _) = try await http.fetch(param: signature, revalidating: nil) {
-            // Saved with the manifest, so that a start without a network can verify it too.
-            text.headers["x-signature"] = String(decoding: found.bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        do {
+            if case .modified(let found, _, _) = try await http.fetch(param: signature, revalidating: nil) {
+                // Saved with the manifest, so that a start without a network can verify it too.
+                text.headers["x-signature"] = String(decoding: found.bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+        } catch let error as TextStoreError where error.status == 404 {
+            // Without the file, the verifier reports that the manifest is not signed.
         }
         return .modified(text, freshness, known)
     }
