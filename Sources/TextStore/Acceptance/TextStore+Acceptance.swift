@@ -149,12 +149,12 @@ extension TextStore {
     /// Compares an accepted text with the best text at this moment, also after a restart.
     ///
     /// The accepted wording comes from the evidence (``TextStorePolicy/evidence``). A text in several languages is compared in the accepted
-    /// language, in use or not.
+    /// language, in use or not. If its source names a group, the language must be in use.
     ///
     /// - Parameter acceptance: An acceptance of a registered text, such as the one that ``acceptance(of:account:)-(String,_)`` returns.
     /// - Returns: The lines and words that were removed and added since.
     /// - Throws: ``TextStoreError/Code/notAvailable`` if the evidence does not contain the accepted wording, or if no text is available;
-    ///   ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, or no longer has the accepted language.
+    ///   ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, or not in the accepted language.
     public func changes(since acceptance: Acceptance) async throws -> TextDifference {
         let records = try await acceptanceRecords()
         guard let wording = records.lazy.filter({ $0.acceptance.digest == acceptance.digest }).compactMap(\.wording).first else {

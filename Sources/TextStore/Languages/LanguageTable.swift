@@ -64,9 +64,9 @@ struct LanguageTable: Sendable {
             group: text.source.group, emptiness: text.source.emptiness)
     }
 
-    /// Returns the source of a member, in use or not; `nil` if no text has it.
+    /// Returns the source of a member, in use or not; `nil` if no text has it, and for a text of a set, which the member would hold back.
     func source(ofMember member: String) -> TextSource? {
-        guard let owner = owners[member], let text = texts[owner.identifier],
+        guard let owner = owners[member], let text = texts[owner.identifier], text.source.group == nil,
             let tag = text.choice.all.first(where: { $0.description == owner.language })
         else { return nil }
         return Self.source(of: text, in: tag)
