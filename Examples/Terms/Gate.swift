@@ -40,6 +40,7 @@ struct Gate {
         if let reason = newest.fallbackReason {
             screen.warning("\(name(newest)) may not be the newest text: \(reason.message)")
         }
+        if newest.isBelowFloor { screen.warning("\(name(newest)) is older than a text that was shown before") }
         // Unreadable acceptances count as missing, so the gate asks again.
         let accepted = try? await store.acceptance(of: identifier, account: account)
         guard await store.needsAcceptance(of: newest, account: account) else {

@@ -93,7 +93,9 @@ struct GateCommand {
         }
         guard actions.count <= 1 else { throw Mistake("--accept, --decline, --withdraw, and --export exclude each other; pass one") }
         action = actions.first ?? .ask
-        if manifest == nil, bundled != nil || key != nil { throw Mistake("--bundle and --key need the address; pass --url") }
+        if manifest == nil, bundled != nil || key != nil || !chosen.isEmpty {
+            throw Mistake("--bundle, --key, and --text need the address; pass --url")
+        }
         if manifest != nil, isFresh { throw Mistake("--fresh would delete evidence of acceptances; pass --withdraw, or another --state") }
     }
 
@@ -177,10 +179,12 @@ struct GateCommand {
         return try TextStore(
             session: session, directory: directory, bundle: bundle, fetcher: fetcher, policy: policy,
             verify: key.map { Signature.verifier($0) },
-            onEvent: { event in
+            onEvent: { [isExport] event in
                 switch event {
-                case .fault(let error): screen.warning(error.description)
-                case .refused(let error): screen.warning("refused: \(error.description)")
+                // The standard output may be the export.
+                case .fault(let error): if isExport { screen.complain(error.description) } else { screen.warning(error.description) }
+                // A failure that may pass is the reason of a fallback, which the gate shows.
+                case .refused(let error) where error.failureKind != .transient: screen.warning("refused: \(error.description)")
                 default: break
                 }
             })

@@ -69,7 +69,7 @@ struct PublicationTests {
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": .nan] }, "from 0 to 100"),
             (refusal(["eula@3.0.0.txt": "three"]) { $0.percents = ["eula": 10] }, "publish that version to all devices first"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["faq": 10] }, "correct the name"),
-            (refusal(["eula@2.0.0.txt": "two"], after: high) { ($0.recovers, $0.revision) = (true, .max) }, "leave it out"),
+            (refusal(["eula@2.0.0.txt": "two"], after: high) { ($0.recovers, $0.revision) = (true, UInt64.max) }, "leave it out"),
         ]
         for (message, remedy) in cases { #expect(message.contains(remedy), "\(message)") }
     }
