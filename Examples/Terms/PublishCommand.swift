@@ -107,8 +107,10 @@ struct PublishCommand {
     /// Publishes, and returns the exit code.
     func run(_ screen: Screen) -> Int32 {
         do {
-            let publication = try Publication(of: try sources(), after: try lastManifest(), options)
+            let before = try lastManifest()
+            let publication = try Publication(of: try sources(), after: before, options)
             screen.title("Manifest", "revision \(publication.manifest.revision ?? 0) of epoch \(publication.manifest.epoch ?? 0)")
+            if before == nil { screen.note("the first manifest: if devices have one already, pass that one with --last") }
             for change in publication.changes { show(change, on: screen) }
             if publication.changes.isEmpty { screen.note("no text has changed") }
             for note in publication.notes { screen.warning(note) }
