@@ -1,97 +1,93 @@
 import Foundation
-import LoopbackOrigin
+import StoreCore
 import TextStore
 
-/// An app's gate: it opens after the user has accepted the current terms.
+/// An app's gate: it opens after the user has accepted the current texts.
 struct Gate {
+    let store: TextStore
     let screen: Screen
-    let options: Options
+    /// The account that accepts; `nil` for the user of the device.
+    var account: String?
+    /// The answer to every question; `nil` to ask.
+    var answer: Bool?
 
-    struct Options {
-        var accepts = false
-        var isOffline = false
-        var isFresh = false
+    /// Shows each text that needs acceptance, and asks; returns whether all texts are accepted.
+    func open(_ identifiers: [String]) async -> Bool {
+        var closed: [String] = []
+        for identifier in identifiers {
+            do {
+                if try await !pass(identifier) { closed.append(identifier) }
+            } catch {
+                screen.warning("\(identifier): \(Mistake.reason(of: error))")
+                closed.append(identifier)
+            }
+        }
+        if closed.isEmpty {
+            screen.good("the gate is open\n")
+        } else {
+            screen.warning("the gate stays closed, because of \(closed.joined(separator: ", ")); answer y, or pass --accept\n")
+        }
+        return closed.isEmpty
     }
 
-    /// The directory of texts and acceptances. Acceptances are evidence, so the system must not purge it.
-    static var directory: URL { TextStore.defaultDirectory.appending(path: "storehouse-terms", directoryHint: .isDirectory) }
-
-    func open() async throws {
-        if options.isFresh, FileManager.default.fileExists(atPath: Self.directory.path(percentEncoded: false)) {
-            try FileManager.default.removeItem(at: Self.directory)
+    private func pass(_ identifier: String) async throws -> Bool {
+        let first = try? await store.text(for: identifier)
+        if let first { screen.good("available at once: \(name(first)), \(origin(first))") }
+        let newest = try await store.text(for: identifier, awaiting: .remote(timeout: .seconds(5)))
+        if newest.version != first?.version || newest.language != first?.language {
+            screen.good("now available: \(name(newest)), \(origin(newest))")
         }
-        let publisher = options.isOffline ? nil : try Publisher()
-        defer { publisher?.origin.stop() }
-        let base = try publisher?.origin.url ?? offlineAddress()
-        screen.title(
-            "Terms",
-            publisher.map { "an app's gate; the publisher is a server in this process, at \($0.origin.url)" }
-                ?? "an app's gate, without network")
-
-        let store = try TextStore(
-            session: "terms", directory: Self.directory, bundle: .module, policy: TextStorePolicy(checkInterval: .zero),
-            onEvent: { [screen] event in
-                if case .fault(let fault) = event { screen.warning("\(fault)") }
-            })
-        let terms = TextSource(
-            identifier: "terms", bundleFile: BundleFile(fileName: "terms", fileExtension: "txt", subdirectory: "Texts"),
-            remoteFile: RemoteFile(url: base.appending(path: "terms.txt")))
-        try await store.register(terms)
-        await store.setVersionSource(
-            VersionSource(
-                bundleFile: BundleFile(fileName: "versions", fileExtension: "json", subdirectory: "Texts"),
-                remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
-
-        let first = try await store.text(for: terms)
-        screen.good("available at once: \(name(first))")
-        screen.note("asking the publisher for a newer version")
-        let newest = try await store.text(for: terms, awaiting: .remote(timeout: .seconds(3)))
         if let reason = newest.fallbackReason {
-            screen.warning("the publisher cannot be reached (\(reason.code.rawValue)), so the gate uses version \(version(newest))")
+            screen.warning("\(name(newest)) may not be the newest text: \(reason.message)")
         }
-        try await pass(store, terms, from: first, to: newest)
-    }
-
-    private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
+        if newest.isBelowFloor { screen.warning("\(name(newest)) is older than a text that was shown before") }
         // Unreadable acceptances count as missing, so the gate asks again.
-        let accepted = try? await store.acceptance(of: terms)
-        if newest.version != first.version {
-            screen.good("now available: \(name(newest)); changes since \(version(first)):")
-            screen.show(LineDifference(from: first.text, to: newest.text))
-        } else if newest.fallbackReason == nil {
-            screen.good("the publisher has nothing newer than \(version(newest))")
+        let accepted = try? await store.acceptance(of: identifier, account: account)
+        guard await store.needsAcceptance(of: newest, account: account) else {
+            screen.good("\(name(newest)) needs no acceptance: \(accepted.map(describe) ?? "it was accepted")")
+            return true
+        }
+        if let accepted, accepted.language == newest.language, let wording = try? await wording(of: accepted) {
+            let difference = TextDifference(from: wording, to: newest.text)
+            screen.good("\(describe(accepted)); \(difference.isEmpty ? "the wording is the same" : "since then:")")
+            if !difference.isEmpty { screen.show(difference) }
+        } else {
+            screen.show(newest.text)
+        }
+        let question = "Do you accept \(name(newest))?"
+        guard let isAccepted = answer ?? screen.ask(question) else {
+            screen.warning("\(name(newest)) was not accepted: there was no answer")
+            return false
+        }
+        guard isAccepted else {
+            screen.warning("\(name(newest)) was declined")
+            return false
         }
         // Accepts exactly the shown text, because a newer one may become current while the user reads it.
-        guard await store.needsAcceptance(of: newest, granularity: .minor) else {
-            let date = accepted.map { $0.date.formatted(.iso8601) } ?? ""
-            screen.good("version \(accepted?.version?.description ?? "?") was accepted at \(date): the gate is open\n")
-            return
-        }
-        if newest.version == first.version { screen.show(newest) }
-        let isAccepted = options.accepts || (screen.canAsk && screen.ask("Do you accept version \(version(newest))?"))
-        guard isAccepted else {
-            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; accept with swift run terms --accept\n")
-            return
-        }
-        try await store.accept(newest)
-        screen.good("version \(version(newest)) is accepted, and the acceptance is saved: the gate is open\n")
+        try await store.accept(newest, account: account)
+        screen.good("\(name(newest)) is accepted, and the acceptance is saved")
+        return true
+    }
+
+    /// Returns the accepted text from the evidence; `nil` if the evidence does not have it.
+    private func wording(of accepted: Acceptance) async throws -> String? {
+        try await store.acceptanceRecords().last { $0.acceptance.digest == accepted.digest }?.wording
+    }
+
+    private func describe(_ accepted: Acceptance) -> String {
+        let version = "version \(accepted.version?.description ?? "without a number")" + (accepted.language.map { " (\($0))" } ?? "")
+        return "\(version) was accepted at \(accepted.date.formatted(.iso8601))"
     }
 
     private func name(_ text: VersionedText) -> String {
-        let origin =
-            switch text.origin {
-            case .bundle: "which came with the app"
-            case .cache: "saved by an earlier start"
-            case .remote: text.isVerified ? "from the publisher, with the digest of its manifest" : "from the publisher"
-            }
-        return "version \(version(text)), \(origin)"
+        "\(text.identifier) \(text.version?.description ?? "without a number")" + (text.language.map { " (\($0))" } ?? "")
     }
 
-    private func version(_ text: VersionedText) -> String { text.version?.description ?? "without a number" }
-
-    /// Returns the publisher's usual address, where no server listens.
-    private func offlineAddress() throws -> URL {
-        guard let url = URL(string: "http://127.0.0.1:\(Publisher.usualPort)") else { throw CocoaError(.fileNoSuchFile) }
-        return url
+    private func origin(_ text: VersionedText) -> String {
+        switch text.origin {
+        case .bundle: "which came with the app"
+        case .cache: "saved by an earlier start"
+        case .remote: text.isVerified ? "from the publisher, with the digest of its manifest" : "from the publisher"
+        }
     }
 }

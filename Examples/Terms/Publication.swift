@@ -20,6 +20,8 @@ struct ManifestFile: Codable, Equatable {
         var length: Int?
         var group: String?
         var rollback: Bool?
+        /// The highest version that a rollback has withdrawn; only this tool reads it.
+        var withdrawn: String?
         var when: Conditions?
     }
 
@@ -56,7 +58,7 @@ struct ManifestFile: Codable, Equatable {
         // The store's own reader finds the problems that a decoder ignores, such as a text that is listed twice.
         let manifest = try VersionManifest(parsing: data, limit: .max)
         if let problem = manifest.problems.first {
-            throw Refusal("the last manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
+            throw Refusal("the manifest has a malformed entry for “\(problem.identifier)”: \(problem.reason); correct it first")
         }
         if let plain = try? JSONDecoder().decode([String: String].self, from: data) {
             texts = plain.mapValues { Entries([Entry(version: $0)]) }
@@ -95,6 +97,8 @@ struct Publication: Equatable {
         var removals: Set<String> = []
         var groups: [String: String] = [:]
         var percents: [String: Double] = [:]
+        /// Further conditions of the new version of a text.
+        var conditions: [String: ManifestFile.Entry.Conditions] = [:]
         var revision: UInt64?
         /// Whether to raise the epoch, after a revision that was published too high.
         var recovers = false
@@ -140,7 +144,7 @@ struct Publication: Equatable {
         // A rollback publishes the version that is left when the newer files are gone.
         guard !newest.isEmpty else { throw Refusal("the directory has no texts; add files such as eula@1.0.0.txt") }
         for (name, kind) in options.rollbacks.map({ ($0, "--rollback") }) + options.groups.keys.map({ ($0, "--group") })
-            + options.percents.keys.map({ ($0, "--percent") })
+            + options.percents.keys.map({ ($0, "--percent") }) + options.conditions.keys.map({ ($0, "a condition") })
         where newest[name] == nil {
             throw Refusal("\(kind) names “\(name)”, which is no text of the directory; correct the name")
         }
@@ -155,7 +159,9 @@ struct Publication: Equatable {
                     "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
                         + "ever. Add its file, or pass --remove \(identifier)")
             }
-            changes.append(Change(identifier: identifier, from: last?.texts[identifier]?.all.first?.version))
+            let old = last?.texts[identifier]?.all.first?.version
+            changes.append(Change(identifier: identifier, from: old))
+            notes.append("\(identifier): if it returns, its version has to exceed \(old ?? "the last one"), which devices have shown")
         }
     }
 
@@ -169,10 +175,20 @@ struct Publication: Equatable {
             if version.isPreRelease {
                 throw Refusal("“\(path)” is a pre-release, which apps refuse by default; publish the release, or move the file away")
             }
+            if let slash = path[..<at].lastIndex(of: "/") { try checkLanguage(String(path[path.index(after: slash)..<at]), of: path) }
             return (String(path[..<at]), version)
         } catch let error as SemanticVersion.Malformed {
             throw Refusal("“\(path)” has no version: \(error.reason); write identifier@version.txt, such as eula@1.0.0.txt")
         }
+    }
+
+    /// Refuses a name that no app looks up.
+    private static func checkLanguage(_ tag: String, of path: String) throws {
+        let usual: String
+        do throws(TextStoreError) { usual = try TextLanguages.usualTag(tag) } catch {
+            throw Refusal("“\(path)” is in a folder, so “\(tag)” is a language: \(error.message)")
+        }
+        if usual != tag { throw Refusal("“\(path)” would not be found, because apps look for “\(usual)”; rename the file") }
     }
 
     /// Refuses what a store would refuse as a text.
@@ -198,6 +214,9 @@ struct Publication: Equatable {
             guard epoch < .max else { throw Refusal("the epoch cannot be raised further; use another address and another session") }
             manifest.epoch = epoch + 1
             manifest.revision = options.revision ?? 1
+            guard manifest.revision ?? 1 <= Self.usualJump else {
+                throw Refusal("--revision \(manifest.revision ?? 1) would begin the new epoch as high as the last one ended; leave it out")
+            }
             notes.append(
                 options.isSigned
                     ? "epoch \(epoch + 1): apps take it because their verifier accepts its signature"
@@ -233,6 +252,7 @@ struct Publication: Equatable {
         let usual = last.last
         entry.group = options.groups[identifier] ?? usual?.group
         let isRollback = options.rollbacks.contains(identifier)
+        let withdrawn = last.compactMap { $0.withdrawn.flatMap { SemanticVersion($0) } }.max()
         if let highest, version < highest.0 {
             guard isRollback else {
                 throw Refusal(
@@ -240,8 +260,16 @@ struct Publication: Equatable {
                         + "Publish the old wording with a higher version, or pass --rollback \(identifier)")
             }
             entry.rollback = true
+            entry.withdrawn = max(withdrawn ?? highest.0, highest.0).description
         } else if isRollback {
             throw Refusal("--rollback \(identifier) has no effect: \(version) is not below the last version; leave it out")
+        } else if let withdrawn, version <= withdrawn {
+            guard version != withdrawn else {
+                throw Refusal(
+                    "“\(identifier)” \(version) was withdrawn, and users may have accepted its wording; publish it with a higher version")
+            }
+            // Devices that have not seen the rollback yet still show the withdrawn version.
+            (entry.rollback, entry.withdrawn) = (true, withdrawn.description)
         }
         if let same = last.first(where: { SemanticVersion($0.version) == version }) {
             if let known = same.sha256, known.lowercased() != digest {
@@ -252,32 +280,37 @@ struct Publication: Equatable {
             // Devices that have not seen the rollback yet need its order in every later manifest.
             entry.rollback = entry.rollback ?? same.rollback
         }
-        var entries = [entry]
+        var entries = [entry], conditions = options.conditions[identifier]
         if let percent = options.percents[identifier] {
             guard percent.isFinite, (0...100).contains(percent) else {
                 throw Refusal("--percent \(identifier) is not from 0 to 100; correct it")
             }
+            conditions = conditions ?? ManifestFile.Entry.Conditions()
+            conditions?.percent = percent
+            conditions?.draw = identifier.split(separator: "/").first.map(String.init)
+        }
+        if let conditions {
             // The other devices keep the entries of the last manifest.
             let rest = last.filter { SemanticVersion($0.version).map { $0 < version } ?? false }
             guard let lowest = rest.last, lowest.when == nil else {
                 throw Refusal(
-                    "--percent \(identifier) needs a lower version that the other devices keep, and the last manifest has none; publish that "
-                        + "version to all devices first")
+                    "the conditions of “\(identifier)” need a lower version that the other devices keep, and the last manifest has none; publish "
+                        + "that version to all devices first")
             }
-            entries[0].when = ManifestFile.Entry.Conditions(percent: percent, draw: identifier.split(separator: "/").first.map(String.init))
+            entries[0].when = conditions
             entries += rest.map { old in
                 var old = old
                 old.group = entry.group
                 return old
             }
             let before = last.first { $0.version == entry.version }?.when?.percent
-            if let before, before > percent {
+            if let before, let percent = conditions.percent, before > percent {
                 notes.append("\(identifier): devices of the larger share of \(before) % keep \(version), and report the lower entry")
             }
         }
-        if let before = last.first, before.version == entry.version, before.when?.percent != entries[0].when?.percent {
-            notes.append(
-                "\(identifier) \(version): offered to \(entries[0].when?.percent.map { "\($0) % of the" } ?? "all") devices from now on")
+        if let before = last.first, before.version == entry.version, before.when != entries[0].when {
+            let audience = entries[0].when.map { $0.percent.map { "\($0) % of the" } ?? "some" } ?? "all"
+            notes.append("\(identifier) \(version): its conditions have changed, and it is offered to \(audience) devices from now on")
         }
         manifest.texts[identifier] = ManifestFile.Entries(entries)
         let old = last.first { $0.version != entry.version }?.version

@@ -11,11 +11,11 @@ struct PublishCommand {
     var options = Publication.Options()
     var isDry = false
 
-    struct Mistake: Error, CustomStringConvertible { let description: String }
-
     static let usage = """
         usage: terms publish <directory> [--dry-run] [--key <private-key.pem>]
                              [--last <manifest>] [--percent <text>=<number>]
+                             [--app <text>=<version>] [--platforms <text>=<names>]
+                             [--from <text>=<date>]
                              [--group <text>=<set>] [--rollback <text>]
                              [--remove <text>] [--expires <days>] [--recover]
                              [--revision <number>] [--limit <bytes>]
@@ -29,6 +29,9 @@ struct PublishCommand {
           --key       signs with OpenSSL (P-256 or RSA, SHA-256): versions.json.sig
           --last      the manifest that devices have; usually versions.json itself
           --percent   offers the new version to a share of the devices
+          --app       offers it to this version of the app and higher ones
+          --platforms offers it to some platforms, such as ios,macos
+          --from      offers it from a time on, such as 2030-01-01T00:00:00Z
           --group     names the set of a text
           --rollback  orders the way back to an older version
           --remove    removes a text from the manifest
@@ -45,13 +48,13 @@ struct PublishCommand {
         var rest = arguments[...], places: [String] = [], parsed = Publication.Options()
         var isDryRun = false, keyPath: String?, lastPath: String?
         func value(of option: String) throws -> String {
-            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake(description: "\(option) needs a value") }
+            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake("\(option) needs a value") }
             return value
         }
         func pair(of option: String) throws -> (String, String) {
             let text = try value(of: option)
             guard let sign = text.lastIndex(of: "="), sign > text.startIndex, text.index(after: sign) < text.endIndex else {
-                throw Mistake(description: "\(option) \(text) is not of the form text=value")
+                throw Mistake("\(option) \(text) is not of the form text=value")
             }
             return (String(text[..<sign]), String(text[text.index(after: sign)...]))
         }
@@ -68,24 +71,33 @@ struct PublishCommand {
                 parsed.groups[text] = group
             case "--percent":
                 let (text, number) = try pair(of: argument)
-                guard let percent = Double(number) else { throw Mistake(description: "--percent \(number) is not a number") }
+                guard let percent = Double(number) else { throw Mistake("--percent \(number) is not a number") }
                 parsed.percents[text] = percent
+            case "--app":
+                let (text, version) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].app = version
+            case "--platforms":
+                let (text, names) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].platforms = names.split(separator: ",").map(String.init)
+            case "--from":
+                let (text, date) = try pair(of: argument)
+                parsed.conditions[text, default: .init()].from = date
             case "--expires":
                 guard let days = Double(try value(of: argument)), (0.01...36_500).contains(days) else {
-                    throw Mistake(description: "--expires is not a number of days")
+                    throw Mistake("--expires is not a number of days")
                 }
                 parsed.expires = Date(timeIntervalSinceNow: days * 86_400).formatted(.iso8601)
             case "--revision":
-                guard let revision = UInt64(try value(of: argument)) else { throw Mistake(description: "--revision is not a number") }
+                guard let revision = UInt64(try value(of: argument)) else { throw Mistake("--revision is not a number") }
                 parsed.revision = revision
             case "--limit":
-                guard let limit = Int(try value(of: argument)), limit > 0 else { throw Mistake(description: "--limit is not a size") }
+                guard let limit = Int(try value(of: argument)), limit > 0 else { throw Mistake("--limit is not a size") }
                 parsed.limit = limit
-            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            case _ where argument.hasPrefix("-"): throw Mistake("unknown option \(argument)")
             default: places.append(argument)
             }
         }
-        guard places.count == 1 else { throw Mistake(description: "publish needs one directory") }
+        guard places.count == 1 else { throw Mistake("publish needs one directory") }
         directory = URL(filePath: places[0], directoryHint: .isDirectory)
         (isDry, options) = (isDryRun, parsed)
         (key, last) = (keyPath.map { URL(filePath: $0) }, lastPath.map { URL(filePath: $0) })
@@ -95,8 +107,10 @@ struct PublishCommand {
     /// Publishes, and returns the exit code.
     func run(_ screen: Screen) -> Int32 {
         do {
-            let publication = try Publication(of: try sources(), after: try lastManifest(), options)
+            let before = try lastManifest()
+            let publication = try Publication(of: try sources(), after: before, options)
             screen.title("Manifest", "revision \(publication.manifest.revision ?? 0) of epoch \(publication.manifest.epoch ?? 0)")
+            if before == nil { screen.note("the first manifest: if devices have one already, pass that one with --last") }
             for change in publication.changes { show(change, on: screen) }
             if publication.changes.isEmpty { screen.note("no text has changed") }
             for note in publication.notes { screen.warning(note) }
@@ -106,6 +120,8 @@ struct PublishCommand {
                     "the manifest has \(bytes.count) bytes, and apps read \(options.limit); divide the texts, or let the apps raise the limit "
                         + "of its file and pass --limit")
             }
+            // The store's own reader finds malformed conditions, before any device does.
+            _ = try ManifestFile(reading: bytes)
             guard !isDry else {
                 screen.good("nothing is written: this was a dry run\n")
                 return 0
@@ -116,7 +132,7 @@ struct PublishCommand {
             screen.complain("refused: \(refusal)")
             return 2
         } catch {
-            screen.complain("cannot publish: \((error as? Mistake)?.description ?? error.localizedDescription)")
+            screen.complain("cannot publish: \(Mistake.reason(of: error))")
             return 1
         }
     }
@@ -136,7 +152,7 @@ struct PublishCommand {
         guard FileManager.default.fileExists(atPath: root, isDirectory: &isDirectory), isDirectory.boolValue,
             let found = FileManager.default.enumerator(atPath: root)
         else {
-            throw Mistake(description: "there is no directory \(directory.path(percentEncoded: false))")
+            throw Mistake("there is no directory \(directory.path(percentEncoded: false))")
         }
         var sources: [Publication.Source] = []
         for case let path as String in found where !path.split(separator: "/").contains(where: { $0.hasPrefix(".") }) {
@@ -156,14 +172,10 @@ struct PublishCommand {
             path.flatMap { try? String(contentsOf: directory.appending(path: $0), encoding: .utf8) }
         }
         guard let old = text(change.oldPath), let new = text(change.newPath), change.from != nil else { return }
-        screen.show(LineDifference(from: old, to: new))
+        screen.show(TextDifference(from: old, to: new))
     }
 
     private func write(_ bytes: Data, on screen: Screen) throws {
-        // A manifest that the store cannot read is a defect of this program, found before any device finds it.
-        guard try VersionManifest(parsing: bytes).problems.isEmpty else {
-            throw Mistake(description: "the new manifest has a malformed entry")
-        }
         guard let key else {
             try bytes.write(to: file, options: .atomic)
             // A signature of the last manifest would not fit.
@@ -171,38 +183,11 @@ struct PublishCommand {
             screen.good("\(name) is written: upload the texts first, and then the manifest\n")
             return
         }
-        let folder = FileManager.default.temporaryDirectory.appending(path: "terms-\(UUID().uuidString)", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let (draft, raw, open) = (folder.appending(path: "manifest"), folder.appending(path: "sig"), folder.appending(path: "public.pem"))
-        try bytes.write(to: draft)
-        try openssl("pkey", "-in", key.path(percentEncoded: false), "-pubout", "-out", open.path(percentEncoded: false))
-        try openssl(
-            "dgst", "-sha256", "-sign", key.path(percentEncoded: false), "-out", raw.path(percentEncoded: false),
-            draft.path(percentEncoded: false))
-        try openssl(
-            "dgst", "-sha256", "-verify", open.path(percentEncoded: false), "-signature", raw.path(percentEncoded: false),
-            draft.path(percentEncoded: false))
-        let encoded = try Data(contentsOf: raw).base64EncodedString()
+        let encoded = try Signature.sign(bytes, key)
         try Data(encoded.utf8).write(to: signature, options: .atomic)
         try bytes.write(to: file, options: .atomic)
         screen.good("\(name) and \(name).sig are written: upload the texts first, and then both")
-        screen.note("serve \(name) with the header field of its signature:")
+        screen.note("a server that can set header fields may send the signature with \(name):")
         screen.write("\nx-signature: \(encoded)\n\n")
-    }
-
-    private func openssl(_ arguments: String...) throws {
-        let process = Process(), output = Pipe()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["openssl"] + arguments
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            let reason = said.split(separator: "\n").first.map(String.init) ?? "it is not installed"
-            throw Mistake(description: "openssl \(arguments[0]) failed: \(reason); check the key, which is a private key in PEM")
-        }
     }
 }

@@ -1,49 +1,75 @@
 import Console
 import Foundation
+import StoreCore
 import TextStore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
 
 /// The output of the gate: colors on a terminal, plain lines elsewhere.
 struct Screen {
     private let console: Console
-    /// Whether the standard input is a terminal.
-    let canAsk: Bool
 
-    init(isPlain: Bool) {
-        console = Console(isPlain: isPlain)
-        canAsk = isatty(STDIN_FILENO) == 1
-    }
+    init(isPlain: Bool) { console = Console(isPlain: isPlain) }
 
     private func paint(_ paint: Console.Paint, _ text: String) -> String { console.paint(paint, text) }
 
-    func title(_ name: String, _ subtitle: String) { write("\n" + paint(.bold, name) + "  " + paint(.dim, subtitle) + "\n\n") }
+    func title(_ name: String, _ subtitle: String) { write("\n" + paint(.bold, name) + "  " + paint(.dim, safe(subtitle)) + "\n\n") }
 
-    func note(_ text: String) { write("   " + paint(.dim, "▸ \(text)") + "\n") }
+    func note(_ text: String) { write("   " + paint(.dim, "▸ \(safe(text))") + "\n") }
 
-    func good(_ text: String) { write("   " + paint(.green, "✓ ") + text + "\n") }
+    func good(_ text: String) { write("   " + paint(.green, "✓ ") + safe(text) + "\n") }
 
-    func warning(_ text: String) { write("   " + paint(.yellow, "▲ ") + text + "\n") }
+    func warning(_ text: String) { write("   " + paint(.yellow, "▲ ") + safe(text) + "\n") }
 
-    func show(_ text: VersionedText) {
-        write("\n" + lines(text.text.split(separator: "\n", omittingEmptySubsequences: false).map { "     \($0)" }))
+    /// Shows a whole text.
+    func show(_ text: String) {
+        write("\n" + lines(safe(text).split(separator: "\n", omittingEmptySubsequences: false).map { "     \($0)" }))
     }
 
-    func show(_ difference: LineDifference) {
-        let shown = difference.lines.map { line in
+    /// Shows the changed lines of a text with two lines around each; of a line with changed words, the old form and the new one.
+    func show(_ difference: TextDifference) {
+        var isNear = [Bool](repeating: false, count: difference.lines.count)
+        for (place, line) in difference.lines.enumerated() {
+            if case .same = line { continue }
+            for near in max(0, place - 2)...min(isNear.count - 1, place + 2) { isNear[near] = true }
+        }
+        var shown: [String] = [], hidden = 0
+        for (place, line) in difference.lines.enumerated() {
+            guard isNear[place] else {
+                hidden += 1
+                continue
+            }
+            if hidden > 0 { shown.append(paint(.dim, "       … \(hidden) more lines")) }
+            hidden = 0
             switch line {
-            case .same(let text): "       \(text)"
-            case .removed(let text): paint(.red, "     - \(text)")
-            case .added(let text): paint(.green, "     + \(text)")
+            case .same(let text): shown.append("       \(part(text))")
+            case .removed(let text): shown.append(paint(.red, "     - \(part(text))"))
+            case .added(let text): shown.append(paint(.green, "     + \(part(text))"))
+            case .changed(let words): shown += [old(words), new(words)]
             }
         }
+        if hidden > 0 { shown.append(paint(.dim, "       … \(hidden) more lines")) }
         write("\n" + lines(shown))
+    }
+
+    private func old(_ words: [TextDifference.Word]) -> String {
+        let parts = words.map { word in
+            switch word {
+            case .same(let text): part(text)
+            case .removed(let text): paint(.red, part(text))
+            case .added: ""
+            }
+        }
+        return paint(.red, "     -") + " " + parts.joined()
+    }
+
+    private func new(_ words: [TextDifference.Word]) -> String {
+        let parts = words.map { word in
+            switch word {
+            case .same(let text): part(text)
+            case .added(let text): paint(.green, part(text))
+            case .removed: ""
+            }
+        }
+        return paint(.green, "     +") + " " + parts.joined()
     }
 
     /// Joins lines, followed by an empty one, without spaces at their ends.
@@ -53,13 +79,28 @@ struct Screen {
         return kept.joined(separator: "\n") + "\n\n"
     }
 
-    /// Asks a question and returns whether the answer is yes.
-    func ask(_ question: String) -> Bool {
-        write("   " + paint(.bold, question) + " [y/N] ")
-        return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
+    /// Returns a text of a server in lines that cannot act on the terminal.
+    private func safe(_ text: String) -> String {
+        text.split(omittingEmptySubsequences: false) { $0.isNewline }.map { part(String($0)) }.joined(separator: "\n")
     }
 
-    func complain(_ text: String) { FileHandle.standardError.write(Data((console.wrapped("terms: \(text)") + "\n").utf8)) }
+    /// Returns a part of a line in the same way, without the carriage return of Windows.
+    private func part(_ text: String) -> String {
+        text.replacing("\r", with: "").replacing("\t", with: "    ").escapedForDisplay()
+    }
+
+    /// Asks a question, and reads the answer from the standard input, which may be a pipe.
+    ///
+    /// - Returns: Whether the answer is yes; `nil` if the input has ended.
+    func ask(_ question: String) -> Bool? {
+        write("   " + paint(.bold, safe(question)) + " [y/N] ")
+        let answer = readLine()
+        // A terminal shows the user's line break; a pipe does not.
+        if answer == nil || !console.isLive { write("\n") }
+        return answer.map { ["y", "yes"].contains($0.trimmingCharacters(in: .whitespaces).lowercased()) }
+    }
+
+    func complain(_ text: String) { FileHandle.standardError.write(Data((console.wrapped("terms: \(safe(text))") + "\n").utf8)) }
 
     func write(_ text: String) { FileHandle.standardOutput.write(Data(console.wrapped(text).utf8)) }
 }

@@ -149,12 +149,12 @@ extension TextStore {
     /// Compares an accepted text with the best text at this moment, also after a restart.
     ///
     /// The accepted wording comes from the evidence (``TextStorePolicy/evidence``). A text in several languages is compared in the accepted
-    /// language, which must be in use.
+    /// language, in use or not. If its source names a group, the language must be in use.
     ///
     /// - Parameter acceptance: An acceptance of a registered text, such as the one that ``acceptance(of:account:)-(String,_)`` returns.
     /// - Returns: The lines and words that were removed and added since.
     /// - Throws: ``TextStoreError/Code/notAvailable`` if the evidence does not contain the accepted wording, or if no text is available;
-    ///   ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, or not used in the accepted language.
+    ///   ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, or not in the accepted language.
     public func changes(since acceptance: Acceptance) async throws -> TextDifference {
         let records = try await acceptanceRecords()
         guard let wording = records.lazy.filter({ $0.acceptance.digest == acceptance.digest }).compactMap(\.wording).first else {
@@ -162,7 +162,11 @@ extension TextStore {
                 .notAvailable, identifier: acceptance.identifier,
                 "cannot compare it with the accepted text: the evidence does not have its wording; keep all acceptances in the policy")
         }
-        let identifier = acceptance.language.map { "\(acceptance.identifier)/\($0)" } ?? acceptance.identifier
-        return TextDifference(from: wording, to: try await text(for: identifier).text)
+        guard let language = acceptance.language else {
+            return TextDifference(from: wording, to: try await text(for: acceptance.identifier).text)
+        }
+        let member = "\(acceptance.identifier)/\(language)"
+        await engine.admitMember(member)
+        return TextDifference(from: wording, to: try await text(for: member).text)
     }
 }

@@ -54,14 +54,22 @@ struct LanguageTable: Sendable {
     ///
     /// - Parameter preferred: The languages; `nil` for the current ones.
     func members(for preferred: [LanguageTag]?) -> [TextSource] {
-        texts.values.flatMap { text in
-            text.choice.chain(for: preferred ?? self.preferred).map { tag in
-                let files = text.choice.files(of: tag)
-                return TextSource(
-                    identifier: Self.member(text.source.identifier, tag), bundleFile: files?.bundleFile, remoteFile: files?.remoteFile,
-                    group: text.source.group, emptiness: text.source.emptiness)
-            }
-        }
+        texts.values.flatMap { text in text.choice.chain(for: preferred ?? self.preferred).map { Self.source(of: text, in: $0) } }
+    }
+
+    private static func source(of text: Text, in tag: LanguageTag) -> TextSource {
+        let files = text.choice.files(of: tag)
+        return TextSource(
+            identifier: member(text.source.identifier, tag), bundleFile: files?.bundleFile, remoteFile: files?.remoteFile,
+            group: text.source.group, emptiness: text.source.emptiness)
+    }
+
+    /// Returns the source of a member, in use or not; `nil` if no text has it, and for a text of a set, which the member would hold back.
+    func source(ofMember member: String) -> TextSource? {
+        guard let owner = owners[member], let text = texts[owner.identifier], text.source.group == nil,
+            let tag = text.choice.all.first(where: { $0.description == owner.language })
+        else { return nil }
+        return Self.source(of: text, in: tag)
     }
 
     /// Switches to preferred languages; all their members are loaded.
@@ -113,6 +121,13 @@ extension SessionState {
         let missing = languages.members(for: preferred).filter { !loaded.contains($0.identifier) }
         for member in missing { sources[member.identifier] = member }
         return missing
+    }
+
+    /// Registers a member that is not in use, and returns its source if its files have not been read.
+    mutating func missingMember(_ member: String) -> TextSource? {
+        guard !loaded.contains(member), let source = languages?.source(ofMember: member) else { return nil }
+        sources[member] = source
+        return source
     }
 
     /// Switches all texts to preferred languages in one step, unless the files of a member have to be read first.
@@ -191,6 +206,11 @@ extension TextEngine {
         let call = session.update { $0.ticket() }
         await finishSwitch(to: preferred, of: call)
         begin()
+    }
+
+    /// Reads the files of a member that is not in use, so that it can be compared.
+    func admitMember(_ member: String) async {
+        if let source = session.update({ $0.missingMember(member) }) { await admit([source]) }
     }
 
     /// Reads the files of the members that preferred languages need, and then switches to them.

@@ -52,6 +52,11 @@ public struct TextLanguages: Hashable, Sendable {
         self.development = development
         self.fallbacks = fallbacks
     }
+
+    /// Returns the usual spelling of a language tag, which manifests use.
+    ///
+    /// - Throws: ``TextStoreError/Code/invalidLanguage``.
+    package static func usualTag(_ tag: String) throws(TextStoreError) -> String { try LanguageTag(tag).description }
 }
 
 /// The checked languages of a text, and the pure choice among them.

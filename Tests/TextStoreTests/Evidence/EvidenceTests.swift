@@ -301,7 +301,7 @@ struct EvidenceCrashTests {
         let directory = bench.place.file("evidence").path(percentEncoded: false)
         var saved: [Int] = []
         var first = 0
-        for seed in seeds(UInt64(100), quick: 3) {
+        for seed in seeds(UInt64(200), quick: 3) {
             var dice = SplitMix(seed: seed)
             // No version twice: the last version of a process may be saved, and not printed, even if it is its first.
             first = max(first, saved.map(abs).max() ?? 0) + 2

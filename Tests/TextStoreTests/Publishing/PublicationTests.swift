@@ -69,6 +69,7 @@ struct PublicationTests {
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": .nan] }, "from 0 to 100"),
             (refusal(["eula@3.0.0.txt": "three"]) { $0.percents = ["eula": 10] }, "publish that version to all devices first"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["faq": 10] }, "correct the name"),
+            (refusal(["eula@2.0.0.txt": "two"], after: high) { ($0.recovers, $0.revision) = (true, UInt64.max) }, "leave it out"),
         ]
         for (message, remedy) in cases { #expect(message.contains(remedy), "\(message)") }
     }
@@ -76,6 +77,7 @@ struct PublicationTests {
     @Test(
         arguments: [
             "eula.txt", "eula@1.0.txt", "eula@1.0.0", "@1.0.0.txt", "eula@.txt", "eula@1.0.0-rc.1.txt", "eula@01.0.0.txt", "notes.pdf",
+            "eula/de_AT@1.0.0.txt", "eula/DE@1.0.0.txt", "eula/@1.0.0.txt", "eula/deutschland@1.0.0.txt",
         ])
     func `T22: a file that is no text of a version is refused by its name`(path: String) {
         #expect(refusal([path: "text"]).contains("“\(path)”"))
@@ -109,12 +111,30 @@ struct PublicationTests {
         #expect(more.texts["eula"]?.all.map(\.version) == ["2.1.0", "1.0.0"] && more.texts["eula"]?.all.first?.when?.percent == 50)
         let fewer = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.percents = ["eula": 20] }
         #expect(fewer.notes.count == 2)
+        // Conditions that are left out are not dropped silently.
+        let some = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.conditions = ["eula": .init(app: "3.1", platforms: ["ios"])] }
+        #expect(some.manifest.texts["eula"]?.all.first?.when?.app == "3.1" && some.notes.first?.contains("to some devices") == true)
+        #expect(try publish(["eula@2.1.0.txt": "three"], after: some.manifest).notes.first?.contains("to all devices") == true)
         // The devices of the larger share keep the version between.
         let newer = try publish(["eula@2.2.0.txt": "four"], after: more) { $0.percents = ["eula": 10] }.manifest
         #expect(newer.texts["eula"]?.all.map(\.version) == ["2.2.0", "2.1.0", "1.0.0"])
         let all = try publish(["eula@2.1.0.txt": "three"], after: more).manifest
         #expect(all.texts["eula"]?.all.map(\.version) == ["2.1.0"] && all.texts["eula"]?.all.first?.when == nil)
         #expect(try VersionManifest(parsing: more.bytes()).problems == [])
+    }
+
+    @Test func `T22: devices that missed a rollback get its order until a version above the withdrawn one`() throws {
+        let first = try publish(["eula@3.0.0.txt": "three"]).manifest
+        let back = try publish(["eula@1.0.0.txt": "one"], after: first) { $0.rollbacks = ["eula"] }.manifest
+        let between = try publish(["eula@2.0.0.txt": "two"], after: back).manifest
+        let entry = try #require(between.texts["eula"]?.all.first)
+        #expect(entry.rollback == true && entry.withdrawn == "3.0.0")
+        #expect(refusal(["eula@3.0.0.txt": "three"], after: between).contains("was withdrawn"))
+        let above = try #require(try publish(["eula@3.0.1.txt": "four"], after: between).manifest.texts["eula"]?.all.first)
+        #expect(above.rollback == nil && above.withdrawn == nil)
+        #expect(try VersionManifest(parsing: between.bytes()).problems == [])
+        let removed = try publish(["faq@1.0.0.txt": "faq"], after: between) { $0.removals = ["eula"] }
+        #expect(removed.notes.contains { $0.contains("has to exceed 2.0.0") })
     }
 
     @Test func `T22, T16: a recovery raises the epoch, and says what unsigned manifests need`() throws {
@@ -128,11 +148,11 @@ struct PublicationTests {
         #expect(try publish(["eula@2.0.0.txt": "two"], after: signed.manifest).manifest.epoch == 2)
     }
 
-    /// Random directories and options, one publication after another, to a device that fetches each.
+    /// Random directories and options, one publication after another, to a device that fetches each, and to devices that miss some.
     @Test func `T22: a device accepts every manifest that the tool publishes, and never goes back without a rollback`() throws {
         for seed in seeds(UInt64(300), quick: 30) {
             var dice = SplitMix(seed: seed)
-            var last: ManifestFile?, edition: Edition?, floor: Floor?
+            var last: ManifestFile?, devices = [(edition: Edition?, floor: Floor?)](repeating: (nil, nil), count: 4)
             for _ in 0..<12 {
                 let version = Int.random(in: 1...9, using: &dice)
                 let publication = try? publish(["eula@\(version).0.0.txt": "text \(version)"], after: last) { options in
@@ -143,12 +163,15 @@ struct PublicationTests {
                 guard let publication else { continue }
                 let manifest = try VersionManifest(parsing: publication.manifest.bytes())
                 let found = try #require(manifest.edition)
-                #expect(edition.map { $0 < found } ?? true, "seed \(seed)")
                 let entry = try #require(manifest.entries["eula"])
-                let rank = floor?.rankOfOffered(entry, edition: found) ?? Rank(version: entry.version)
-                #expect(floor.map { $0.rank <= rank } ?? true, "seed \(seed): \(entry.version) is below the floor")
-                floor = Floor(rank: rank, withdrawn: nil, digest: digest("text \(version)"))
-                (last, edition) = (publication.manifest, found)
+                for number in devices.indices where number == 0 || Bool.random(using: &dice) {
+                    let (edition, floor) = devices[number]
+                    #expect(edition.map { $0 < found } ?? true, "seed \(seed)")
+                    let rank = floor?.rankOfOffered(entry, edition: found) ?? Rank(version: entry.version)
+                    #expect(floor.map { $0.rank <= rank } ?? true, "seed \(seed): \(entry.version) is below the floor of \(number)")
+                    devices[number] = (found, Floor(rank: rank, withdrawn: nil, digest: digest("text \(version)")))
+                }
+                last = publication.manifest
             }
         }
     }
@@ -195,6 +218,7 @@ struct PublishCommandTests {
         #expect(try Data(contentsOf: place.file("texts/versions.json")) == manifest)
         #expect(try await publish("--nothing").code == 64)
         #expect(try await publish("--percent", "eula").code == 64)
+        #expect(try await publish("--app", "=3").code == 64)
         #expect(try await publish("--key").code == 64)
         #expect(try await publish("--last", "/nowhere.json").code == 1)
         let help = try await publish("--help")
@@ -204,6 +228,8 @@ struct PublishCommandTests {
         #expect(large.code == 2 && large.output.contains("the manifest has "))
         #expect(try await publish("--limit", "0").code == 64)
         try write("eula@2.0.0.txt", "Terms two")
+        let soon = try await publish("--from", "eula=soon")
+        #expect(soon.code == 2 && soon.output.contains("a date and time such as"))
         let next = try await publish()
         #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))
     }

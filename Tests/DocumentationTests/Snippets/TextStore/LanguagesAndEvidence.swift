@@ -17,6 +17,8 @@ internal import CryptoKit
 
 //: Rollouts.md
 
+//: Publishing.md: struct SignedFetcher
+
 private func make(_ policy: TextStorePolicy) -> TextStorePolicy {
     var policy = policy
     //: Languages.md: policy.acceptedLanguages
