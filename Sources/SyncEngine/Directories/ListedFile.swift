@@ -14,6 +14,15 @@ internal import StorePlatform
 ///  "url": "https://cdn.example.com/7.mp4"}
 /// ```
 ///
+/// `mtime` (seconds since 1970) and `mode` (octal digits) are optional too. An empty directory and a symbolic link need neither digest nor
+/// version:
+///
+/// ```text
+/// {"path": "run.sh", "sha256": "9f86d0…", "mode": "0755", "mtime": 1767225600}
+/// {"path": "inbox", "type": "directory"}
+/// {"path": "latest", "link": "films/7.mp4"}
+/// ```
+///
 /// <doc:MirrorsOfFiles> explains the format of the list.
 public struct ListedFile: FileItem, Hashable, Codable {
     /// The path of the file in the directory.
@@ -25,6 +34,18 @@ public struct ListedFile: FileItem, Hashable, Codable {
     /// The version, unless it is the digest.
     private var tag: String?
     private var digest = DigestText.none
+    /// One pointer, because most lists have no metadata.
+    private var described: Described?
+
+    private final class Described: Hashable, Sendable {
+        let metadata: FileMetadata
+
+        init(_ metadata: FileMetadata) { self.metadata = metadata }
+
+        static func == (lhs: Described, rhs: Described) -> Bool { lhs.metadata == rhs.metadata }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(metadata) }
+    }
 
     /// A digest in 32 bytes, because its text would take three times as much for each file of a list.
     private enum DigestText: Hashable, Sendable {
@@ -57,6 +78,12 @@ public struct ListedFile: FileItem, Hashable, Codable {
         set { digest = DigestText(newValue) }
     }
 
+    /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
+    public var metadata: FileMetadata? {
+        get { described?.metadata }
+        set { described = newValue.map { Described($0) } }
+    }
+
     /// The version: a revision or an entity tag, or the digest if the list has neither.
     public var version: String {
         get { tag ?? digest.text ?? "" }
@@ -76,7 +103,17 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.byteCount = byteCount
         self.url = url
         digest = DigestText(sha256)
-        tag = version == sha256 ? nil : version
+        tag = version == sha256 || version.isEmpty ? nil : version
+    }
+
+    /// Creates an object without content: a directory or a link.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the object in the directory.
+    ///   - kind: The kind of the object.
+    public init(path: String, kind: FileMetadata.Kind) {
+        self.init(path: path, version: "")
+        metadata = FileMetadata(kind: kind)
     }
 
     /// Creates a file with its digest as its version.
@@ -110,7 +147,9 @@ public struct ListedFile: FileItem, Hashable, Codable {
         let file = try decoder.container(keyedBy: CodingKeys.self)
         let path = try file.decode(String.self, forKey: .path)
         let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
-        guard let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest, !version.isEmpty else {
+        let metadata = try Self.metadata(in: file)
+        let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest ?? ""
+        guard !version.isEmpty || metadata?.kind ?? .file != .file else {
             let words = "“\(path.shownSafely)” has neither version nor sha256; add one of them to the list"
             throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
         }
@@ -123,11 +162,37 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.init(
             path: path, version: version, byteCount: size ?? byteCount, sha256: digest,
             url: try file.decodeIfPresent(String.self, forKey: .url))
+        self.metadata = metadata
         if let key = UnknownKeys.userInfoKey, let unknown = decoder.userInfo[key] as? UnknownKeys {
             for key in try decoder.container(keyedBy: AnyKey.self).allKeys where CodingKeys(stringValue: key.stringValue) == nil {
                 unknown.found(key.stringValue)
             }
         }
+    }
+
+    private static func metadata(in file: KeyedDecodingContainer<CodingKeys>) throws -> FileMetadata? {
+        var metadata = FileMetadata()
+        if let text = try file.decodeIfPresent(String.self, forKey: .link) {
+            metadata.kind = .link(to: text)
+        } else if let type = try file.decodeIfPresent(String.self, forKey: .type) {
+            guard type == "directory" else {
+                let words = "the type “\(type.shownSafely)” is unknown; use “directory”, or leave it out"
+                throw DecodingError.dataCorruptedError(forKey: .type, in: file, debugDescription: words)
+            }
+            metadata.kind = .directory
+        }
+        if let text = try file.decodeIfPresent(String.self, forKey: .mode) {
+            guard let mode = UInt16(text, radix: 8) else {
+                let words = "the mode “\(text.shownSafely)” does not consist of octal digits; write it as “0644”"
+                throw DecodingError.dataCorruptedError(forKey: .mode, in: file, debugDescription: words)
+            }
+            metadata.mode = mode
+        }
+        // Many programs write fractions of a second.
+        if let time = try file.decodeIfPresent(Double.self, forKey: .mtime) {
+            metadata.modified = Int64(exactly: time.rounded(.down)) ?? .max
+        }
+        return metadata == FileMetadata() ? nil : metadata
     }
 
     /// Encodes the file in the format of a list.
@@ -138,10 +203,18 @@ public struct ListedFile: FileItem, Hashable, Codable {
         try file.encodeIfPresent(sha256, forKey: .sha256)
         try file.encodeIfPresent(byteCount, forKey: .size)
         try file.encodeIfPresent(url, forKey: .url)
+        guard let metadata else { return }
+        try file.encodeIfPresent(metadata.modified, forKey: .mtime)
+        try file.encodeIfPresent(metadata.mode.map { "0" + String($0, radix: 8) }, forKey: .mode)
+        switch metadata.kind {
+        case .file: break
+        case .directory: try file.encode("directory", forKey: .type)
+        case .link(let text): try file.encode(text, forKey: .link)
+        }
     }
 
     private enum CodingKeys: String, CodingKey {
-        case path, version, size, byteCount, sha256, url
+        case path, version, size, byteCount, sha256, url, mtime, mode, type, link
     }
 
     private struct AnyKey: CodingKey {
@@ -162,6 +235,9 @@ public protocol FileItem: SyncItem where Key == PathKey, Version == String {
 
     /// The expected digest of the content as 64 hexadecimal digits; `nil` if the list has none.
     var sha256: String? { get }
+
+    /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
+    var metadata: FileMetadata? { get }
 }
 
 extension FileItem {
@@ -170,4 +246,7 @@ extension FileItem {
 
     /// The default: no digest, so a target checks at most the size of a download.
     public var sha256: String? { nil }
+
+    /// The default: none, so the item is a file with the time of its download.
+    public var metadata: FileMetadata? { nil }
 }

@@ -1,0 +1,142 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+internal import StorePlatform
+
+/// The time and the permissions of a file in a list, or the kind of an object without content.
+///
+/// ```swift
+/// var file = ListedFile(path: "run.sh", sha256: digest)
+/// file.metadata = FileMetadata(mode: 0o755)
+/// ```
+///
+/// <doc:TimesModesAndLinks> explains how a ``DirectoryTarget`` applies it.
+public struct FileMetadata: Hashable, Sendable {
+    /// The kind of an object in a directory.
+    public enum Kind: Hashable, Sendable {
+        /// A file with content.
+        case file
+        /// A directory, which exists even if it is empty.
+        case directory
+        /// A symbolic link with its text: a path relative to the link's own directory.
+        case link(to: String)
+    }
+
+    /// The kind of the object.
+    public var kind: Kind
+    /// The permission bits of a file; `nil` if the list has none. Only the bits of 0777 apply, and the owner can always read and write.
+    public var mode: UInt16?
+    /// The modification time of a file in seconds since 1970; `nil` if the list has none. A time before 1970 or in the future is ignored.
+    public var modified: Int64?
+
+    /// Creates the metadata of an object.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the object.
+    ///   - mode: The permission bits of a file, such as `0o644`.
+    ///   - modified: The modification time of a file in seconds since 1970.
+    public init(kind: Kind = .file, mode: UInt16? = nil, modified: Int64? = nil) {
+        self.kind = kind
+        self.mode = mode
+        self.modified = modified
+    }
+
+    /// Returns whether a target accepts a link: its text is relative, and leads to a path in the same tree.
+    ///
+    /// - Parameters:
+    ///   - text: The text of the link.
+    ///   - path: The path of the link in the tree.
+    public static func isInside(_ text: String, at path: String) -> Bool {
+        (try? LinkedPath(text, at: RelativePath(PathKey(path)))) != nil
+    }
+}
+
+/// The metadata that a pass takes from the list; each kind is off by default.
+public struct MetadataOptions: OptionSet, Hashable, Sendable {
+    /// One bit for each kind of metadata.
+    public let rawValue: Int
+
+    /// Creates a set of options from bits.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// Files get the times of the list.
+    public static let times = MetadataOptions(rawValue: 1 << 0)
+    /// Files get the permissions of the list, in place of those of ``FileModes``.
+    public static let modes = MetadataOptions(rawValue: 1 << 1)
+    /// Directories of the list are made, and stay even if they are empty.
+    public static let directories = MetadataOptions(rawValue: 1 << 2)
+    /// Symbolic links of the list are made.
+    public static let links = MetadataOptions(rawValue: 1 << 3)
+    /// All kinds of metadata.
+    public static let all: MetadataOptions = [.times, .modes, .directories, .links]
+}
+
+extension FileMetadata {
+    /// The permissions that a file gets; `nil` if the list or the options have none.
+    func mode(_ options: MetadataOptions) -> UInt16? {
+        options.contains(.modes) && kind == .file ? mode.map { $0 & 0o777 | 0o600 } : nil
+    }
+
+    /// The time that a file gets; `nil` if the list or the options have none.
+    func modified(_ options: MetadataOptions) -> Int64? {
+        guard options.contains(.times), kind == .file, let modified else { return nil }
+        // With a time in the future, a later edit would look older than the file.
+        return modified >= 0 && modified <= FileStatus.now() / 1_000_000_000 ? modified : nil
+    }
+
+    /// Returns the differences from an existing file in words.
+    func differences(from status: FileStatus, _ options: MetadataOptions) -> [String] {
+        var words: [String] = []
+        if let mode = mode(options), mode != status.permissions { words.append("mode \(octal(status.permissions)) → \(octal(mode))") }
+        if let modified = modified(options), modified != status.modifiedSecond {
+            words.append("time \(Date(timeIntervalSince1970: Double(modified)).formatted(.iso8601))")
+        }
+        return words
+    }
+
+    private func octal(_ mode: UInt16) -> String { "0" + String(mode, radix: 8) }
+}
+
+extension FileStatus {
+    /// The whole second of the last change, rounded down, in seconds since 1970.
+    var modifiedSecond: Int64 { modified >= 0 ? modified / 1_000_000_000 : (modified + 1) / 1_000_000_000 - 1 }
+}
+
+/// The path to which a link of a target leads.
+///
+/// The text alone decides. It may climb from the link's own directory, but only before it names anything: behind another link, `..` would
+/// lead elsewhere. The names behind it may be links too, and each of them obeys the same rule.
+struct LinkedPath: Sendable {
+    /// The names of the directories and of the object, outermost first; empty for the target itself.
+    let parts: [String]
+
+    /// Checks the text of a link.
+    ///
+    /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target, or into the target's own directory.
+    init(_ text: String, at path: RelativePath) throws(SyncError) {
+        func refusal(_ reason: String) -> SyncError {
+            SyncError(.unsafeName, "cannot make the link “\(path.key.shownSafely)”: its text \(reason); correct the list")
+        }
+        guard let first = text.utf8.first else { throw refusal("is empty") }
+        guard first != UInt8(ascii: "/") else { throw refusal("is an absolute path") }
+        var parts = Array(path.parts.dropLast())
+        var hasNames = false
+        for part in text.utf8.split(separator: UInt8(ascii: "/")) where !part.elementsEqual(".".utf8) {
+            if part.elementsEqual("..".utf8) {
+                guard !hasNames, !parts.isEmpty else { throw refusal("contains “..”, which could lead out of the directory") }
+                parts.removeLast()
+            } else {
+                parts.append(String(decoding: part, as: UTF8.self))
+                hasNames = true
+            }
+        }
+        if !parts.isEmpty {
+            do { _ = try RelativePath(PathKey(parts.joined(separator: "/"))) } catch {
+                throw refusal("leads to a path that no file of a list may have")
+            }
+        }
+        self.parts = parts
+    }
+}
