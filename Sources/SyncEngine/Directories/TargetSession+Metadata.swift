@@ -14,7 +14,9 @@ extension TargetSession {
             guard let file = try OpenFile(reading: name, in: directory) else { throw SyncError.changedLocally(.metadata) }
             let status = try file.status()
             let known = state.withLock { $0.journal.records[key] }
-            guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { throw SyncError.changedLocally(.metadata) }
+            guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else {
+                throw SyncError.changedLocally(.metadata)
+            }
             if let mode, mode != status.permissions { try file.setPermissions(mode) }
             guard let modified, modified != status.modifiedSecond else { return }
             try file.setModificationTime(modified)
