@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -101,6 +102,35 @@ struct MirrorMakeTests {
         #expect(try copy.files["a.txt"] == "Xne more")
         #expect(try await mirror("--repair").code == 0)
         #expect(try copy.files["a.txt"] == "one more")
+    }
+
+    @Test(arguments: [false, true])
+    func `S27: mirror make writes metadata by option, and mirror applies it by option`(isRead: Bool) async throws {
+        func at(_ bench: DirectoryBench, _ name: String) -> String { path(bench.url.appending(path: name, directoryHint: .notDirectory)) }
+        func text(_ name: String) -> String? { try? FileManager.default.destinationOfSymbolicLink(atPath: at(copy, name)) }
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o4750, .modificationDate: Date(timeIntervalSince1970: 1e9 + 0.5)]
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: at(published, "a.txt"))
+        try FileManager.default.createDirectory(atPath: at(published, "e/f"), withIntermediateDirectories: true)
+        for (name, text) in [("d/l", "../a.txt"), ("passwd", "/etc/passwd")] {
+            try FileManager.default.createSymbolicLink(atPath: at(published, name), withDestinationPath: text)
+        }
+        let list = path(published.url.appending(path: "list.ndjson"))
+        let made = try await run(["make", path(published.url), list, "--metadata"])
+        #expect(made.code == 0 && made.output.contains("left out passwd"), "\(made.output)")
+        #expect(made.output.contains("4 files"))
+        let lines = try String(contentsOfFile: list, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 7 && lines.last == #"{"count":6}"# && lines.contains(#"{"path":"e/f","type":"directory"}"#))
+        #expect(lines.contains(#"{"link":"../a.txt","path":"d/l"}"#))
+        let options = isRead ? ["--times", "--modes", "--empty-dirs", "--links"] : []
+        let sides = [origin.url.appending(path: "list.ndjson").absoluteString, path(copy.url), "--plain"]
+        let dry = try await run(sides + ["--dry-run"] + options)
+        #expect(dry.output.contains("set     d/l  (link → ../a.txt)") == isRead, "\(dry.output)")
+        let (code, output) = try await run(sides + options)
+        #expect(code == 0 && output.contains("4 added") && output.contains("2 of metadata") == isRead, "\(output)")
+        let status = try #require(try FileStatus.of(path: at(copy, "a.txt")))
+        #expect((status.permissions == 0o750) == isRead && (status.modified == 1_000_000_000_000_000_000) == isRead)
+        #expect(text("d/l") == (isRead ? "../a.txt" : nil))
+        #expect(try (FileStatus.of(path: at(copy, "e/f"))?.kind == .directory) == isRead)
     }
 
     @Test(arguments: ["file", "environment", "header"])
