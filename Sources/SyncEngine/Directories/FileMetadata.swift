@@ -7,11 +7,6 @@ internal import StorePlatform
 
 /// The time and the permissions of a file in a list, or the kind of an object without content.
 ///
-/// ```swift
-/// var file = ListedFile(path: "run.sh", sha256: digest)
-/// file.metadata = FileMetadata(mode: 0o755)
-/// ```
-///
 /// <doc:TimesModesAndLinks> explains how a ``DirectoryTarget`` applies it.
 public struct FileMetadata: Hashable, Sendable {
     /// The kind of an object in a directory.
@@ -32,15 +27,8 @@ public struct FileMetadata: Hashable, Sendable {
     public var modified: Int64?
 
     /// Creates the metadata of an object.
-    ///
-    /// - Parameters:
-    ///   - kind: The kind of the object.
-    ///   - mode: The permission bits of a file, such as `0o644`.
-    ///   - modified: The modification time of a file in seconds since 1970.
     public init(kind: Kind = .file, mode: UInt16? = nil, modified: Int64? = nil) {
-        self.kind = kind
-        self.mode = mode
-        self.modified = modified
+        (self.kind, self.mode, self.modified) = (kind, mode, modified)
     }
 
     /// Returns whether a target accepts a link: its text is relative, and leads to a path in the same tree.
@@ -49,7 +37,7 @@ public struct FileMetadata: Hashable, Sendable {
     ///   - text: The text of the link.
     ///   - path: The path of the link in the tree.
     public static func isInside(_ text: String, at path: String) -> Bool {
-        (try? LinkedPath(text, at: RelativePath(PathKey(path)))) != nil
+        (try? RelativePath(PathKey(path)).target(ofLink: text)) != nil
     }
 }
 
@@ -104,39 +92,27 @@ extension FileStatus {
     var modifiedSecond: Int64 { modified >= 0 ? modified / 1_000_000_000 : (modified + 1) / 1_000_000_000 - 1 }
 }
 
-/// The path to which a link of a target leads.
-///
-/// The text alone decides. It may climb from the link's own directory, but only before it names anything: behind another link, `..` would
-/// lead elsewhere. The names behind it may be links too, and each of them obeys the same rule.
-struct LinkedPath: Sendable {
-    /// The names of the directories and of the object, outermost first; empty for the target itself.
-    let parts: [String]
-
-    /// Checks the text of a link.
+extension RelativePath {
+    /// Returns the names of the path to which a link at this path leads; none for the target itself.
+    ///
+    /// The text alone decides. It may climb only before it names anything: behind another link, `..` would lead elsewhere. The names may
+    /// belong to links too, and each of them obeys the same rule.
     ///
     /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target, or into the target's own directory.
-    init(_ text: String, at path: RelativePath) throws(SyncError) {
-        func refusal(_ reason: String) -> SyncError {
-            SyncError(.unsafeName, "cannot make the link “\(path.key.shownSafely)”: its text \(reason); correct the list")
-        }
-        guard let first = text.utf8.first else { throw refusal("is empty") }
-        guard first != UInt8(ascii: "/") else { throw refusal("is an absolute path") }
-        var parts = Array(path.parts.dropLast())
-        var hasNames = false
+    func target(ofLink text: String) throws(SyncError) -> [String] {
+        var names: [String] = []
+        var above = parts.dropLast()
+        var isSafe = !text.isEmpty && text.utf8.first != UInt8(ascii: "/")
         for part in text.utf8.split(separator: UInt8(ascii: "/")) where !part.elementsEqual(".".utf8) {
             if part.elementsEqual("..".utf8) {
-                guard !hasNames, !parts.isEmpty else { throw refusal("contains “..”, which could lead out of the directory") }
-                parts.removeLast()
+                isSafe = isSafe && names.isEmpty && above.popLast() != nil
             } else {
-                parts.append(String(decoding: part, as: UTF8.self))
-                hasNames = true
+                names.append(String(decoding: part, as: UTF8.self))
             }
         }
-        if !parts.isEmpty {
-            do { _ = try RelativePath(PathKey(parts.joined(separator: "/"))) } catch {
-                throw refusal("leads to a path that no file of a list may have")
-            }
-        }
-        self.parts = parts
+        let all = Array(above) + names
+        if isSafe, all.isEmpty || (try? RelativePath(PathKey(all.joined(separator: "/")))) != nil { return all }
+        let reason = "“\(text.shownSafely)” is no relative path that stays in the directory"
+        throw SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
     }
 }

@@ -14,16 +14,7 @@ internal import StorePlatform
 ///  "url": "https://cdn.example.com/7.mp4"}
 /// ```
 ///
-/// `mtime` (seconds since 1970) and `mode` (octal digits) are optional too. An empty directory and a symbolic link need neither digest nor
-/// version:
-///
-/// ```text
-/// {"path": "run.sh", "sha256": "9f86d0…", "mode": "0755", "mtime": 1767225600}
-/// {"path": "inbox", "type": "directory"}
-/// {"path": "latest", "link": "films/7.mp4"}
-/// ```
-///
-/// <doc:MirrorsOfFiles> explains the format of the list.
+/// <doc:MirrorsOfFiles> explains the format of the list, <doc:TimesModesAndLinks> its metadata.
 public struct ListedFile: FileItem, Hashable, Codable {
     /// The path of the file in the directory.
     public var path: String
@@ -34,18 +25,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
     /// The version, unless it is the digest.
     private var tag: String?
     private var digest = DigestText.none
-    /// One pointer, because most lists have no metadata.
-    private var described: Described?
-
-    private final class Described: Hashable, Sendable {
-        let metadata: FileMetadata
-
-        init(_ metadata: FileMetadata) { self.metadata = metadata }
-
-        static func == (lhs: Described, rhs: Described) -> Bool { lhs.metadata == rhs.metadata }
-
-        func hash(into hasher: inout Hasher) { hasher.combine(metadata) }
-    }
+    /// At most one; an array, because an empty one takes only a pointer, and most lists have no metadata.
+    private var described: [FileMetadata] = []
 
     /// A digest in 32 bytes, because its text would take three times as much for each file of a list.
     private enum DigestText: Hashable, Sendable {
@@ -80,8 +61,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
 
     /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
     public var metadata: FileMetadata? {
-        get { described?.metadata }
-        set { described = newValue.map { Described($0) } }
+        get { described.first }
+        set { described = newValue.map { [$0] } ?? [] }
     }
 
     /// The version: a revision or an entity tag, or the digest if the list has neither.
@@ -106,11 +87,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         tag = version == sha256 || version.isEmpty ? nil : version
     }
 
-    /// Creates an object without content: a directory or a link.
-    ///
-    /// - Parameters:
-    ///   - path: The path of the object in the directory.
-    ///   - kind: The kind of the object.
+    /// Creates an object without content: a directory or a link at a path.
     public init(path: String, kind: FileMetadata.Kind) {
         self.init(path: path, version: "")
         metadata = FileMetadata(kind: kind)
@@ -172,21 +149,18 @@ public struct ListedFile: FileItem, Hashable, Codable {
 
     private static func metadata(in file: KeyedDecodingContainer<CodingKeys>) throws -> FileMetadata? {
         var metadata = FileMetadata()
-        if let text = try file.decodeIfPresent(String.self, forKey: .link) {
-            metadata.kind = .link(to: text)
-        } else if let type = try file.decodeIfPresent(String.self, forKey: .type) {
-            guard type == "directory" else {
-                let words = "the type “\(type.shownSafely)” is unknown; use “directory”, or leave it out"
-                throw DecodingError.dataCorruptedError(forKey: .type, in: file, debugDescription: words)
-            }
+        func text(_ key: CodingKeys) throws -> String? { try file.decodeIfPresent(String.self, forKey: key) }
+        func refusal(_ key: CodingKeys, _ words: String) -> DecodingError {
+            DecodingError.dataCorruptedError(forKey: key, in: file, debugDescription: words)
+        }
+        if let type = try text(.type) {
+            guard type == "directory" else { throw refusal(.type, "the type “\(type.shownSafely)” is unknown; use “directory”") }
             metadata.kind = .directory
         }
-        if let text = try file.decodeIfPresent(String.self, forKey: .mode) {
-            guard let mode = UInt16(text, radix: 8) else {
-                let words = "the mode “\(text.shownSafely)” does not consist of octal digits; write it as “0644”"
-                throw DecodingError.dataCorruptedError(forKey: .mode, in: file, debugDescription: words)
-            }
-            metadata.mode = mode
+        if let link = try text(.link) { metadata.kind = .link(to: link) }
+        metadata.mode = try text(.mode).map { text in
+            guard let bits = UInt16(text, radix: 8) else { throw refusal(.mode, "the mode “\(text.shownSafely)” is not octal") }
+            return bits
         }
         // Many programs write fractions of a second.
         if let time = try file.decodeIfPresent(Double.self, forKey: .mtime) {
@@ -206,11 +180,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
         guard let metadata else { return }
         try file.encodeIfPresent(metadata.modified, forKey: .mtime)
         try file.encodeIfPresent(metadata.mode.map { "0" + String($0, radix: 8) }, forKey: .mode)
-        switch metadata.kind {
-        case .file: break
-        case .directory: try file.encode("directory", forKey: .type)
-        case .link(let text): try file.encode(text, forKey: .link)
-        }
+        if metadata.kind == .directory { try file.encode("directory", forKey: .type) }
+        if case .link(let text) = metadata.kind { try file.encode(text, forKey: .link) }
     }
 
     private enum CodingKeys: String, CodingKey {

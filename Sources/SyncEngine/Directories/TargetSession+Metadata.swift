@@ -9,22 +9,20 @@ extension TargetSession {
     ///
     /// - Throws: ``SyncError/Code/changedLocally`` if the file was edited or removed.
     func describe(_ path: RelativePath, key: PathKey, mode: UInt16?, modified: Int64?) throws {
-        let isDone: Void? = try places.inDirectory(of: path, isMaking: false) { directory, name in
+        let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
             try places.probe?(.describes(key.path))
-            guard let file = try OpenFile(reading: name, in: directory) else { throw SyncError.changedLocally(.metadata) }
-            let status = try file.status()
-            let known = state.withLock { $0.journal.records[key] }
-            guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else {
-                throw SyncError.changedLocally(.metadata)
-            }
-            if let mode, mode != status.permissions { try file.setPermissions(mode) }
-            guard let modified, modified != status.modifiedSecond else { return }
-            try file.setModificationTime(modified)
+            guard let file = try OpenFile(reading: name, in: directory) else { return false }
+            let (status, known) = (try file.status(), state.withLock { $0.journal.records[key] })
+            guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
+            try file.describe(mode: mode, modified: modified == status.modifiedSecond ? nil : modified)
             // Keeps the size of the record, so that bytes written meanwhile count as an edit.
             record.stamp.modified = try file.status().modified
-            try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
+            if record.stamp != FileStamp(status) {
+                try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
+            }
+            return true
         }
-        guard isDone != nil else { throw SyncError.changedLocally(.metadata) }
+        guard isDone ?? false else { throw SyncError.changedLocally(.metadata) }
     }
 
     /// Makes a directory that the list names.
@@ -39,7 +37,7 @@ extension TargetSession {
     /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target; ``SyncError/Code/nameTaken`` if its name belongs to
     ///   something else.
     func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
-        try verify(LinkedPath(text, at: path), of: key)
+        try verify(path.target(ofLink: text), of: key)
         try places.inDirectory(of: path, isMaking: true) { directory, name in
             try places.probe?(.describes(key.path))
             let found = try directory.status(of: name)
@@ -48,14 +46,8 @@ extension TargetSession {
             }
             places.touch(path)
             try record([.placed(key, link: text)])
-            guard found != nil else {
-                do {
-                    return try directory.makeLink(name, to: text)
-                } catch {
-                    try? record([.displaced(key)])
-                    throw error
-                }
-            }
+            // If this fails, the next pass forgets a record without a link.
+            if found == nil { return try directory.makeLink(name, to: text) }
             let temporaryName = PartNames(path: key.path).bytes + ".link"
             try places.parts.remove(temporaryName)
             try places.parts.makeLink(temporaryName, to: text)
@@ -90,19 +82,15 @@ extension TargetSession {
     }
 
     /// Throws if the path of a link leads through a link that no pass has made.
-    private func verify(_ linked: LinkedPath, of key: PathKey) throws {
+    private func verify(_ parts: [String], of key: PathKey) throws {
         var current = places.root
-        for (depth, part) in linked.parts.enumerated() {
-            guard let found = try current.status(of: part) else { return }
-            if found.kind == .link {
-                let through = PathKey(linked.parts.prefix(depth + 1).joined(separator: "/"))
-                // A link of the list obeys the same rule.
-                if isOwnLink(part, in: current, key: through) { return }
-                throw SyncError(
-                    .unsafeName,
-                    "cannot make the link “\(key.shownSafely)”: it leads through the link “\(through.shownSafely)”, which no sync has made; "
-                        + "correct the list, or move that link away")
+        for (depth, part) in parts.enumerated() {
+            let through = RelativePath(trusting: parts).directory(depth + 1)
+            if try current.status(of: part)?.kind == .link, !isOwnLink(part, in: current, key: through) {
+                let reason = "it leads through the link “\(through.shownSafely)”, which no sync has made"
+                throw SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
             }
+            // A link of the list obeys the same rule.
             guard let next = try current.existingDirectory(part) else { return }
             current = next
         }

@@ -81,17 +81,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         /// The change in words, such as `mode 0644 → 0755`.
         public let summary: String
 
-        /// Creates a change.
-        ///
-        /// - Parameters:
-        ///   - key: The key of the item.
-        ///   - item: The item of the list; `nil` if the list no longer has it.
-        ///   - summary: The change in words.
-        public init(_ key: Item.Key, item: Item?, summary: String) {
-            self.key = key
-            self.item = item
-            self.summary = summary
-        }
+        /// Creates a change of the item with a key.
+        public init(_ key: Item.Key, item: Item?, summary: String) { (self.key, self.item, self.summary) = (key, item, summary) }
     }
 
     /// Items that do not exist locally, in the source's order.

@@ -61,10 +61,9 @@ public protocol SyncProcessor<Item>: Sendable {
     /// The function is applied to the items of both sides. It must return the same result for a key during the whole pass.
     var excludes: (@Sendable (Item.Key) -> Bool)? { get }
 
-    /// Returns the roles of an item in a pass; `nil` if every item has content and nothing else.
-    ///
-    /// The function is applied to the items of the list that are not excluded.
-    var roles: (@Sendable (Item) -> ItemRoles)? { get }
+    /// Returns whether an item is compared and downloaded, and whether it is given to `metadata(in:of:)`; `nil` if all items have only
+    /// content.
+    var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? { get }
 
     /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterward, even if this method throws.
     ///
@@ -123,23 +122,18 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func move(_ move: SyncPlan<Item>.Move) async throws
 
-    /// Returns the changes that need no download, such as those of times and permissions.
-    ///
-    /// Called for a pass and for a dry run, which must not change anything.
+    /// Returns the changes that need no download, such as those of times and permissions; a dry run must not change anything.
     ///
     /// - Parameters:
     ///   - plan: The additions, updates, removals and moves, which are made before these changes.
-    ///   - items: The items of the list with the role ``ItemRoles/metadata``.
+    ///   - items: The items of the list with metadata.
     /// - Returns: The changes, and the items that cannot be installed with their reasons.
     /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func metadata(
         in plan: SyncPlan<Item>, of items: [Item]
     ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<Item.Key>])
 
-    /// Makes a change of `metadata(in:of:)`.
-    ///
-    /// Changes of items that the list no longer has come before all moves and downloads. All others come after the removals, and only if
-    /// these are made.
+    /// Makes a change of `metadata(in:of:)`: before the moves if the list no longer has the item, otherwise after the removals.
     ///
     /// - Parameter change: The change.
     /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
@@ -195,7 +189,7 @@ extension SyncProcessor {
     /// The default: excludes no item.
     public var excludes: (@Sendable (Item.Key) -> Bool)? { nil }
     /// The default: every item has content and nothing else.
-    public var roles: (@Sendable (Item) -> ItemRoles)? { nil }
+    public var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? { nil }
     /// The default: finds no changes.
     public func metadata(
         in plan: SyncPlan<Item>, of items: [Item]

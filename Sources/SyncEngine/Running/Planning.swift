@@ -26,7 +26,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
-        let selection = ListSelection<Item>(excludes: processor.excludes, roles: processor.roles)
+        let selection = ListSelection<Item>(processor)
         var plan: SyncPlan<Item>
         var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {

@@ -138,11 +138,8 @@ package final class DirectoryHandle: Sendable {
         }
     }
 
-    /// Creates a symbolic link.
+    /// Creates a symbolic link with a text.
     ///
-    /// - Parameters:
-    ///   - name: The link's name in this directory, which must be free.
-    ///   - text: The path to which the link leads, relative to this directory.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name is taken.
     package func makeLink(_ name: String, to text: String) throws(StoreError) {
         guard symlinkat(text, descriptor, name) == 0 else { throw .fileSystem("making a link", path: path(of: name), errno: errno) }
