@@ -45,7 +45,7 @@ extension DirectoryTarget {
         try session.places.whileThere(at: path) {
             guard let metadata = change.item?.metadata else { return try session.displace(path, key: key) }
             switch metadata.kind {
-            case .file: try session.describe(path, key: key, mode: metadata.mode(options), modified: metadata.modified(options))
+            case .file: try session.describe(path, key: key, mode: metadata.boundedMode(options), modified: metadata.boundedTime(options))
             case .directory: try session.makeDirectory(path, key: key)
             case .link(let text): try session.makeLink(path, key: key, to: text)
             }

@@ -63,12 +63,12 @@ public struct MetadataOptions: OptionSet, Hashable, Sendable {
 
 extension FileMetadata {
     /// The permissions that a file gets; `nil` if the list or the options have none.
-    func mode(_ options: MetadataOptions) -> UInt16? {
+    func boundedMode(_ options: MetadataOptions) -> UInt16? {
         options.contains(.modes) && kind == .file ? mode.map { $0 & 0o777 | 0o600 } : nil
     }
 
     /// The time that a file gets; `nil` if the list or the options have none.
-    func modified(_ options: MetadataOptions) -> Int64? {
+    func boundedTime(_ options: MetadataOptions) -> Int64? {
         guard options.contains(.times), kind == .file, let modified else { return nil }
         // With a time in the future, a later edit would look older than the file.
         return modified >= 0 && modified <= FileStatus.now() / 1_000_000_000 ? modified : nil
@@ -77,14 +77,15 @@ extension FileMetadata {
     /// Returns the differences from an existing file in words.
     func differences(from status: FileStatus, _ options: MetadataOptions) -> [String] {
         var words: [String] = []
-        if let mode = mode(options), mode != status.permissions { words.append("mode \(octal(status.permissions)) → \(octal(mode))") }
-        if let modified = modified(options), modified != status.modifiedSecond {
+        func octal(_ mode: UInt16) -> String { "0" + String(mode, radix: 8) }
+        if let mode = boundedMode(options), mode != status.permissions {
+            words.append("mode \(octal(status.permissions)) → \(octal(mode))")
+        }
+        if let modified = boundedTime(options), modified != status.modifiedSecond {
             words.append("time \(Date(timeIntervalSince1970: Double(modified)).formatted(.iso8601))")
         }
         return words
     }
-
-    private func octal(_ mode: UInt16) -> String { "0" + String(mode, radix: 8) }
 }
 
 extension FileStatus {

@@ -58,9 +58,9 @@ public final class FilePart: Sendable {
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.path)
         self.places = places
-        let mode = item.metadata?.mode(places.metadata) ?? places.fileMode
+        let mode = item.metadata?.boundedMode(places.metadata) ?? places.fileMode
         self.mode = mode
-        modified = item.metadata?.modified(places.metadata)
+        modified = item.metadata?.boundedTime(places.metadata)
         // The owner needs read and write access under any mode of the installed file. Other users get no more access than that mode
         // allows.
         let file = try places.parts.writable(names.bytes) { [names] () throws(StoreError) in
