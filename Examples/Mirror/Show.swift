@@ -118,7 +118,7 @@ struct Show {
     /// The remaining failures in one line, by their reasons.
     private static func summary(of failures: ArraySlice<SyncFailure>) -> String {
         let reasons = failures.map {
-            ($0.error as? SyncError)?.code.rawValue ?? (($0.error as? RemoteError)?.code).map { "\($0)" } ?? "other"
+            ($0.error as? SyncError)?.code.rawValue ?? ($0.error as? RemoteError)?.code.rawValue ?? "other"
         }
         let counts = Dictionary(grouping: reasons) { $0 }.mapValues(\.count).sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         return "failed  and \(failures.count) more: " + counts.map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
