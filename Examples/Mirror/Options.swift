@@ -192,7 +192,7 @@ struct Options {
             default: plain.append(argument)
             }
         }
-        if let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !fields.contains(where: { $0.name == "Authorization" }) {
+        if let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !fields.contains(where: { $0.name.lowercased() == "authorization" }) {
             try addToken(token)
         }
         guard !plain.isEmpty else { return }

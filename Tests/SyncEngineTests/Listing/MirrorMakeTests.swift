@@ -140,12 +140,13 @@ struct MirrorMakeTests {
         try published.write(
             line + "\n{\"path\":\"missing\",\"version\":\"1\"}\n{\"path\":\"a.txt\",\"version\":\"1\"}\n{\"count\":3}\n", "list.ndjson")
         let secrets = try DirectoryBench()
-        try secrets.write(way == "header" ? "Authorization: Bearer s3cret\nX-Own: 1\n" : "s3cret\n", "secret")
+        try secrets.write(way == "header" ? "authorization: Bearer s3cret\nX-Own: 1\n" : "s3cret\n", "secret")
         let secret = path(secrets.url.appending(path: "secret"))
         let result =
             switch way {
             case "file": try await mirror("--token-file", secret, query: "?signature=hidd3n")
-            case "header": try await mirror("--header-file", secret, query: "?signature=hidd3n")
+            // The file precedes the variable.
+            case "header": try await mirror("--header-file", secret, query: "?signature=hidd3n", environment: "MIRROR_TOKEN=other")
             default: try await mirror(query: "?signature=hidd3n", environment: "MIRROR_TOKEN=s3cret")
             }
         #expect(result.code == 1 && result.output.contains("missing"), "\(result.output)")
