@@ -192,9 +192,8 @@ struct Options {
             default: plain.append(argument)
             }
         }
-        if let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !fields.contains(where: { $0.name.lowercased() == "authorization" }) {
-            try addToken(token)
-        }
+        let isAuthorized = fields.contains { $0.name.lowercased() == "authorization" }
+        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"] { try addToken(token) }
         guard !plain.isEmpty else { return }
         if plain[0] == "make" {
             guard plain.count == 2 || plain.count == 3 else { throw Mistake(description: "give the directory to make a manifest of") }
