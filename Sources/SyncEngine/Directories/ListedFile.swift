@@ -124,9 +124,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
         let file = try decoder.container(keyedBy: CodingKeys.self)
         let path = try file.decode(String.self, forKey: .path)
         let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
-        let metadata = try Self.metadata(in: file)
         let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest ?? ""
-        guard !version.isEmpty || metadata?.kind ?? .file != .file else {
+        guard let kind = try version.isEmpty ? Self.kind(in: file) : FileMetadata.Kind.file else {
             let words = "“\(path.shownSafely)” has neither version nor sha256; add one of them to the list"
             throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
         }
@@ -139,7 +138,10 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.init(
             path: path, version: version, byteCount: size ?? byteCount, sha256: digest,
             url: try file.decodeIfPresent(String.self, forKey: .url))
-        self.metadata = metadata
+        // A list may use these keys for something else, so another form is ignored.
+        let mode = (try? file.decodeIfPresent(String.self, forKey: .mode)).flatMap { UInt16($0, radix: 8) }
+        let time = (try? file.decodeIfPresent(Double.self, forKey: .mtime)).map { Int64(exactly: $0.rounded(.down)) ?? .max }
+        if kind != .file || mode != nil || time != nil { metadata = FileMetadata(kind: kind, mode: mode, modified: time) }
         if let key = UnknownKeys.userInfoKey, let unknown = decoder.userInfo[key] as? UnknownKeys {
             for key in try decoder.container(keyedBy: AnyKey.self).allKeys where CodingKeys(stringValue: key.stringValue) == nil {
                 unknown.found(key.stringValue)
@@ -147,26 +149,10 @@ public struct ListedFile: FileItem, Hashable, Codable {
         }
     }
 
-    private static func metadata(in file: KeyedDecodingContainer<CodingKeys>) throws -> FileMetadata? {
-        var metadata = FileMetadata()
-        func text(_ key: CodingKeys) throws -> String? { try file.decodeIfPresent(String.self, forKey: key) }
-        func refusal(_ key: CodingKeys, _ words: String) -> DecodingError {
-            DecodingError.dataCorruptedError(forKey: key, in: file, debugDescription: words)
-        }
-        if let type = try text(.type) {
-            guard type == "directory" else { throw refusal(.type, "the type “\(type.shownSafely)” is unknown; use “directory”") }
-            metadata.kind = .directory
-        }
-        if let link = try text(.link) { metadata.kind = .link(to: link) }
-        metadata.mode = try text(.mode).map { text in
-            guard let bits = UInt16(text, radix: 8) else { throw refusal(.mode, "the mode “\(text.shownSafely)” is not octal") }
-            return bits
-        }
-        // Many programs write fractions of a second.
-        if let time = try file.decodeIfPresent(Double.self, forKey: .mtime) {
-            metadata.modified = Int64(exactly: time.rounded(.down)) ?? .max
-        }
-        return metadata == FileMetadata() ? nil : metadata
+    /// Returns the kind of an object without version and digest; `nil` if the list gives none.
+    private static func kind(in file: KeyedDecodingContainer<CodingKeys>) throws -> FileMetadata.Kind? {
+        if let link = try file.decodeIfPresent(String.self, forKey: .link) { return .link(to: link) }
+        return try file.decodeIfPresent(String.self, forKey: .type) == "directory" ? .directory : nil
     }
 
     /// Encodes the file in the format of a list.

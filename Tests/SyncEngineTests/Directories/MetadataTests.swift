@@ -304,6 +304,28 @@ struct MetadataTests {
         #expect(try text("l") == "z")
     }
 
+    @Test func `S5, S27: links wait until every download has succeeded`() async throws {
+        bench.origin.withLock { $0.onTransfer = { path in if path == "a" { throw Trouble.lasting } } }
+        let files = [file("a", "1"), file("z", "z"), link("l", "z")]
+        #expect(await syncError { try await sync(files) }?.code == .incomplete)
+        #expect(try text("l") == nil)
+        bench.origin.withLock { $0.onTransfer = nil }
+        #expect(try await sync(files).metadataCount == 1)
+        #expect(try text("l") == "z")
+    }
+
+    @Test func `S5, S27: a disk that is full before a change ends the pass, and the next pass makes it`() async throws {
+        bench.onStep { step in
+            if step == .describes("l") { throw StoreError.fileSystem("making", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) }
+        }
+        let files = [file("z", "z"), link("l", "z")]
+        let error = await syncError { try await sync(files) }
+        #expect(error?.report?.failures.map(\.stage) == [.metadata])
+        #expect(try text("l") == nil)
+        bench.probe.withLock { $0 = nil }
+        #expect(try await sync(files).metadataCount == 1)
+    }
+
     // MARK: Kills
 
     @Test func `S9, S27: a process killed between the journal and a link hinders no later pass`() async throws {

@@ -59,11 +59,13 @@ struct ListedFileParsingTests {
             (#"{"path":"a","type":"directory"}"#, FileMetadata(kind: .directory)),
             (#"{"path":"a","link":"../b"}"#, FileMetadata(kind: .link(to: "../b"))),
             (#"{"path":"a","version":"1"}"#, nil), (#"{"path":"a","version":"1","mtime":"now"}"#, nil), (#"{"path":"a","mode":"7"}"#, nil),
-            (#"{"path":"a","version":"1","mode":"rwx"}"#, nil), (#"{"path":"a","version":"1","type":"socket"}"#, nil),
+            (#"{"path":"a","version":"1","mode":"rwx"}"#, nil), (#"{"path":"a","version":"1","mode":420}"#, nil),
+            (#"{"path":"a","type":"socket"}"#, nil), (#"{"path":"a","version":"1","type":"directory","link":"https://h/a"}"#, nil),
         ] as [(String, FileMetadata?)])
-    func `S27: a list gives metadata, and an object without content needs no version`(text: String, metadata: FileMetadata?) throws {
+    func `S27: a list gives metadata, and only an object without version has another kind`(text: String, metadata: FileMetadata?) throws {
         let file = decoded("[" + text + "]")?.first
         #expect(file?.metadata == metadata)
+        #expect((file != nil) == (text.contains("version") || metadata != nil))
         guard let file, metadata?.modified != .max else { return }
         // As the saved list of a source of changes is written and read.
         #expect(decoded("[" + String(decoding: try JSONEncoder().encode(file), as: UTF8.self) + "]") == [file])
