@@ -14,12 +14,14 @@ extension TargetSession {
             guard let file = try OpenFile(reading: name, in: directory) else { return false }
             let (status, known) = (try file.status(), state.withLock { $0.journal.records[key] })
             guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
-            try file.describe(mode: mode, modified: modified == status.modifiedSecond ? nil : modified)
-            // Keeps the size of the record, so that bytes written meanwhile count as an edit.
-            record.stamp.modified = try file.status().modified
-            if record.stamp != FileStamp(status) {
-                try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
+            guard let modified, modified != status.modifiedSecond else {
+                try file.describe(mode: mode, modified: nil)
+                return true
             }
+            try file.describe(mode: mode, modified: modified)
+            // Not the stamp that the file has now: bytes written meanwhile must count as an edit.
+            record.stamp.modified = modified * 1_000_000_000
+            try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
             return true
         }
         guard isDone ?? false else { throw SyncError.changedLocally(.metadata) }

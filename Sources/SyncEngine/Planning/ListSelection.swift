@@ -9,7 +9,8 @@ final class ListSelection<Item: SyncItem>: Sendable {
 
     /// Creates the selection of a processor; `nil` if every item takes part with its content only.
     init?(_ processor: some SyncProcessor<Item>) {
-        (excludes, roles) = (processor.excludes, processor.roles)
+        excludes = processor.excludes
+        roles = processor.roles
         if excludes == nil, roles == nil { return nil }
     }
 

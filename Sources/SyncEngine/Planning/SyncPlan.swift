@@ -82,7 +82,11 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         public let summary: String
 
         /// Creates a change of the item with a key.
-        public init(_ key: Item.Key, item: Item?, summary: String) { (self.key, self.item, self.summary) = (key, item, summary) }
+        public init(_ key: Item.Key, item: Item?, summary: String) {
+            self.key = key
+            self.item = item
+            self.summary = summary
+        }
     }
 
     /// Items that do not exist locally, in the source's order.
