@@ -150,6 +150,15 @@ struct MetadataTests {
         #expect(found.permissions == 0o600 && found.modified > old * 1_000_000_000)
     }
 
+    @Test func `S3, S27: a staged update with the content of its file gives it its metadata`() async throws {
+        for (version, mode) in [("1", nil), ("2", 0o700)] as [(String, UInt16?)] {
+            var listed = ListedFile(path: "a", version: version)
+            listed.metadata = FileMetadata(mode: mode)
+            try await sync([listed, file("z", "z")])
+        }
+        #expect(try status("a")?.permissions == 0o700)
+    }
+
     @Test func `S20, S27: a moved file gets the metadata of its new path`() async throws {
         try await sync([file("a", "1"), file("z", "z")])
         let files = [file("d/c", "1", mode: 0o700, modified: old), file("z", "z")]
