@@ -84,7 +84,7 @@ struct Show {
         if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }
         var counts = ["\(plan.additions.count) to add", "\(plan.updates.count) to update", "\(plan.removals.count) to remove"]
         if !plan.moves.isEmpty { counts.append("\(plan.moves.count) to move") }
-        if !plan.metadata.isEmpty { counts.append("\(plan.metadata.count) of metadata") }
+        if !plan.metadata.isEmpty { counts.append("\(plan.metadata.count) with new metadata") }
         counts.append("\(plan.unchangedCount) unchanged")
         if plan.excludedCount > 0 { counts.append("\(plan.excludedCount) excluded") }
         line(counts.joined(separator: ", "))

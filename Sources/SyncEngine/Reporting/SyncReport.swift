@@ -82,7 +82,7 @@ public struct SyncReport: Sendable {
     public var summary: String {
         var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
         if movedCount > 0 { parts.append("\(movedCount) moved") }
-        if metadataCount > 0 { parts.append("\(metadataCount) of metadata") }
+        if metadataCount > 0 { parts.append("\(metadataCount) with new metadata") }
         if !failures.isEmpty { parts.append("\(failures.count) failed") }
         if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
         if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }

@@ -99,7 +99,7 @@ struct MetadataTests {
         let report = try await synchronizer.sync()
         #expect((report.metadataCount, report.removedCount, report.updatedCount, report.unchangedCount) == (32, 0, 0, 30))
         #expect(bench.origin.withLock { $0.transfers } == [])
-        #expect(report.summary.contains("32 of metadata"))
+        #expect(report.summary.contains("32 with new metadata"))
         for number in 0..<30 {
             let found = try #require(try status("\(number)"))
             #expect((found.permissions, found.modified) == (0o755, old * 1_000_000_000))

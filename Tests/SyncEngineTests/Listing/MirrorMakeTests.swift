@@ -126,7 +126,7 @@ struct MirrorMakeTests {
         let dry = try await run(sides + ["--dry-run"] + options)
         #expect(dry.output.contains("set     d/l  (link → ../a.txt)") == isRead, "\(dry.output)")
         let (code, output) = try await run(sides + options)
-        #expect(code == 0 && output.contains("4 added") && output.contains("2 of metadata") == isRead, "\(output)")
+        #expect(code == 0 && output.contains("4 added") && output.contains("2 with new metadata") == isRead, "\(output)")
         let status = try #require(try FileStatus.of(path: at(copy, "a.txt")))
         #expect((status.permissions == 0o750) == isRead && (status.modified == 1_000_000_000_000_000_000) == isRead)
         #expect(text("d/l") == (isRead ? "../a.txt" : nil))
