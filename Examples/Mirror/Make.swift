@@ -5,7 +5,7 @@ import SyncEngine
 
 /// `mirror make`: writes the manifest of a directory.
 enum Make {
-    /// Writes one line for each file, sorted by path, and the end marker.
+    /// Writes one line for each file, and by option for each empty directory and link, sorted by path, and the end marker.
     static func run(_ directory: URL, _ options: Options) throws {
         let root = directory.resolvingSymlinksInPath().path(percentEncoded: false)
         let output = options.output?.resolvingSymlinksInPath().path(percentEncoded: false)
@@ -15,16 +15,38 @@ enum Make {
             throw Options.Mistake(description: "\(directory.path(percentEncoded: false)) is not a directory")
         }
         var files: [ListedFile] = []
+        var directories: [String] = []
         let paths = try FileManager.default.subpathsOfDirectory(atPath: root)
         for path in paths.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
             guard path != ".storehouse", !path.hasPrefix(".storehouse/"), !filter.excludes(path) else { continue }
             let file = (root.hasSuffix("/") ? root : root + "/") + path
             // The manifest cannot contain its own digest.
-            guard file != output, try FileManager.default.attributesOfItem(atPath: file)[.type] as? FileAttributeType == .typeRegular else {
-                continue
+            guard file != output, let status = try FileStatus.of(path: file) else { continue }
+            switch status.kind {
+            case .regular:
+                let (digest, size) = try content(of: file)
+                var listed = ListedFile(path: path, sha256: digest, byteCount: size)
+                listed.metadata = metadata(of: status, options.metadata)
+                files.append(listed)
+            case .directory: directories.append(path)
+            case .link where options.metadata.contains(.links):
+                let text = try FileManager.default.destinationOfSymbolicLink(atPath: file)
+                if FileMetadata.isInside(text, at: path) {
+                    files.append(ListedFile(path: path, kind: .link(to: text)))
+                } else {
+                    Show.complain("left out \(path): the link is absolute, or could lead out of the directory")
+                }
+            default: continue
             }
-            let (digest, size) = try content(of: file)
-            files.append(ListedFile(path: path, sha256: digest, byteCount: size))
+        }
+        if options.metadata.contains(.directories) {
+            var filled = Set(files.flatMap { ancestors(of: $0.path) })
+            // The innermost directories come first. A directory with another in it is not empty.
+            for path in directories.reversed() where !filled.contains(path) && !filter.excludes(path + "/") {
+                files.append(ListedFile(path: path, kind: .directory))
+                filled.formUnion(ancestors(of: path))
+            }
+            files.sort { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) }
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -35,7 +57,21 @@ enum Make {
         // In one step, so that a client reads the old manifest or the new one.
         try text.write(to: url, options: .atomic)
         let bytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }
-        Show(options).line("\(files.count) files, \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")
+        let count = files.count { $0.sha256 != nil }
+        Show(options).line("\(count) files, \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")
+    }
+
+    /// The metadata that the options ask for; `nil` if they ask for none.
+    private static func metadata(of status: FileStatus, _ options: MetadataOptions) -> FileMetadata? {
+        guard !options.isDisjoint(with: [.times, .modes]) else { return nil }
+        return FileMetadata(
+            mode: options.contains(.modes) ? status.permissions & 0o777 : nil,
+            modified: options.contains(.times) ? Int64((Double(status.modified) / 1e9).rounded(.down)) : nil)
+    }
+
+    /// The paths of the directories above a path.
+    private static func ancestors(of path: String) -> [String] {
+        path.utf8.indices.filter { path.utf8[$0] == UInt8(ascii: "/") }.map { String(path[..<$0]) }
     }
 
     private static func content(of path: String) throws -> (digest: String, size: Int64) {

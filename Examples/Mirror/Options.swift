@@ -27,6 +27,8 @@ struct Options {
     var rate: TransferRate?
     var backup: URL?
     var freeSpace: Int64?
+    /// The metadata that `mirror make` writes and a run reads.
+    var metadata: MetadataOptions = []
     /// Whether every installed file is read, and whether damaged ones are downloaded again.
     var verifies = false
     var repairs = false
@@ -48,22 +50,25 @@ struct Options {
                       [--exclude <pattern>] [--exclude-from <file>]
                       [--limit-rate <bytes>] [--keep-free <bytes>]
                       [--backup-dir <directory>] [--verify | --repair]
+                      [--times] [--modes] [--empty-dirs] [--links] [--metadata]
                       [--token-file <file>] [--header-file <file>]
                mirror make <directory> [<manifest>] [--exclude <pattern>]
-                      [--exclude-from <file>]
+                      [--exclude-from <file>] [--times] [--modes] [--empty-dirs]
+                      [--links] [--metadata]
 
         Makes a directory equal to a manifest: an object {"path", "size", "sha256" or
-        "version", "url"} per file, one per line (NDJSON) or all in one array (JSON). A
-        manifest in lines needs an end marker: a last line {"count": <files>}, or a
-        Content-Length from the server. URLs may be relative to the manifest's.
-        Interrupted transfers are resumed; files that mirror has not installed are
-        kept. Without arguments, mirror runs a demonstration with an origin in its own
-        process and a temporary directory. Files with another path in the manifest are
-        moved, not downloaded.
+        "version", "url", "mtime", "mode"} per file, one per line (NDJSON) or all in one
+        array (JSON). A manifest in lines needs an end marker: a last line
+        {"count": <files>}, or a Content-Length from the server. URLs may be relative to
+        the manifest's. Interrupted transfers are resumed; files that mirror has not
+        installed are kept. Without arguments, mirror runs a demonstration with an
+        origin in its own process and a temporary directory. Files with another path in
+        the manifest are moved, not downloaded.
 
         mirror make writes the manifest of a directory, with a digest of each file. Put
-        it into the directory and serve both with any web server. Links, special files
-        and .storehouse are left out.
+        it into the directory and serve both with any web server. Special files and
+        .storehouse are left out, and without options also links, empty directories,
+        times and permissions.
 
             --dry-run              prints the plan with its reasons, and changes
                                    nothing
@@ -102,6 +107,13 @@ struct Options {
             --verify               reads every installed file, prints the damaged ones,
                                    and changes nothing
             --repair               the same, and downloads damaged files again
+            --times                applies, or writes, the times of files
+            --modes                the same for their permissions, without set-user and
+                                   similar bits; the owner can always read and write
+            --empty-dirs           the same for directories, even if they are empty
+            --links                the same for symbolic links that are relative and
+                                   stay inside of the directory
+            --metadata             all four of them
             --token-file <file>    sends the token in the file as “Authorization:
                                    Bearer” to the manifest's host, and nowhere else
             --header-file <file>   sends the fields in the file, one “Name: value” per
@@ -166,6 +178,11 @@ struct Options {
                 }
             case "--keep-free": freeSpace = try bytes(of: argument)
             case "--backup-dir": backup = URL(filePath: try text(of: argument), directoryHint: .isDirectory)
+            case "--times": metadata.insert(.times)
+            case "--modes": metadata.insert(.modes)
+            case "--empty-dirs": metadata.insert(.directories)
+            case "--links": metadata.insert(.links)
+            case "--metadata": metadata = .all
             case "--verify": verifies = true
             case "--repair": repairs = true
             case "--token-file": try addToken(Self.content(of: text(of: argument)))
@@ -175,9 +192,8 @@ struct Options {
             default: plain.append(argument)
             }
         }
-        if let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !fields.contains(where: { $0.name == "Authorization" }) {
-            try addToken(token)
-        }
+        let isAuthorized = fields.contains { $0.name.lowercased() == "authorization" }
+        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"] { try addToken(token) }
         guard !plain.isEmpty else { return }
         if plain[0] == "make" {
             guard plain.count == 2 || plain.count == 3 else { throw Mistake(description: "give the directory to make a manifest of") }
@@ -199,6 +215,7 @@ struct Options {
         layers.filter = FileFilter(patterns)
         layers.backup = backup
         layers.freeSpace = freeSpace
+        layers.metadata = metadata
         if verifies || repairs { layers.verification = .digests(at: rate) }
         return layers
     }

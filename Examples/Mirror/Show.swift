@@ -50,6 +50,7 @@ struct Show {
         case .moves: parts = ["moving", "\(progress.doneItems)/\(progress.totalItems)"]
         case .previews, .contents: parts = ["downloading", "\(progress.doneItems)/\(progress.totalItems)"]
         case .removals: parts = ["removing", "\(progress.doneItems)/\(progress.totalItems)"]
+        case .metadata: parts = ["metadata", "\(progress.doneItems)/\(progress.totalItems)"]
         }
         if progress.stage == .contents, progress.doneBytes > 0 {
             parts.append(
@@ -67,7 +68,8 @@ struct Show {
             return try json(
                 Plan(
                     additions: plan.additions.map(\.item.path), updates: plan.updates.map(\.item.path),
-                    moves: plan.moves.map { [$0.from.key.path, $0.item.path] }, removals: plan.removals.map(\.local.key.path),
+                    moves: plan.moves.map { [$0.from.key.path, $0.item.path] },
+                    metadata: plan.metadata.map { [$0.key.path, $0.summary] }, removals: plan.removals.map(\.local.key.path),
                     refused: plan.refusals.map { "\($0.error)" },
                     skipped: plan.skipped.map(\.key.path), unchanged: plan.unchangedCount,
                     bytes: plan.downloadBytes, gate: plan.gateRefusal?.message))
@@ -76,14 +78,16 @@ struct Show {
         for download in plan.updates { line("update  \(download.item.path)  (\(download.reason.words))") }
         for move in plan.moves { line("move    \(move.from.key.path) → \(move.item.path)") }
         for removal in plan.removals { line("remove  \(removal.local.key.path.escapedForDisplay())  (\(removal.reason.words))") }
+        for change in plan.metadata { line("set     \(change.key.path)  (\(change.summary))") }
         for refusal in plan.refusals { line("refuse  \(refusal.error)") }
         for skip in plan.skipped { line("skip    \(skip.error)") }
         if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }
-        line(
-            "\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove, "
-                + (plan.moves.isEmpty ? "" : "\(plan.moves.count) to move, ") + "\(plan.unchangedCount) unchanged"
-                + (plan.excludedCount == 0 ? "" : ", \(plan.excludedCount) excluded")
-        )
+        var counts = ["\(plan.additions.count) to add", "\(plan.updates.count) to update", "\(plan.removals.count) to remove"]
+        if !plan.moves.isEmpty { counts.append("\(plan.moves.count) to move") }
+        if !plan.metadata.isEmpty { counts.append("\(plan.metadata.count) with new metadata") }
+        counts.append("\(plan.unchangedCount) unchanged")
+        if plan.excludedCount > 0 { counts.append("\(plan.excludedCount) excluded") }
+        line(counts.joined(separator: ", "))
     }
 
     /// Returns the reason of an error, with the remedy on the command line.
@@ -114,7 +118,7 @@ struct Show {
     /// The remaining failures in one line, by their reasons.
     private static func summary(of failures: ArraySlice<SyncFailure>) -> String {
         let reasons = failures.map {
-            ($0.error as? SyncError)?.code.rawValue ?? (($0.error as? RemoteError)?.code).map { "\($0)" } ?? "other"
+            ($0.error as? SyncError)?.code.rawValue ?? ($0.error as? RemoteError)?.code.rawValue ?? "other"
         }
         let counts = Dictionary(grouping: reasons) { $0 }.mapValues(\.count).sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         return "failed  and \(failures.count) more: " + counts.map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
@@ -133,6 +137,7 @@ struct Show {
             return try json(
                 Summary(
                     added: report.addedCount, updated: report.updatedCount, removed: report.removedCount, moved: report.movedCount,
+                    metadata: report.metadataCount,
                     unchanged: report.unchangedCount, excluded: report.excludedCount,
                     foreign: report.foreignCount, editedLocally: report.localEdits.map(\.description),
                     bytes: report.downloadedBytes, seconds: report.duration / .seconds(1), failures: report.failures.map(\.description),
@@ -150,7 +155,7 @@ struct Show {
 
     private struct Plan: Encodable {
         var additions, updates: [String]
-        var moves: [[String]]
+        var moves, metadata: [[String]]
         var removals, refused, skipped: [String]
         var unchanged: Int
         var bytes: Int64?
@@ -158,7 +163,7 @@ struct Show {
     }
 
     private struct Summary: Encodable {
-        var added, updated, removed, moved, unchanged, excluded, foreign: Int
+        var added, updated, removed, moved, metadata, unchanged, excluded, foreign: Int
         var editedLocally: [String]
         var bytes: Int64
         var seconds: Double

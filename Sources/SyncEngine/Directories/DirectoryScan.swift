@@ -115,7 +115,7 @@ struct DirectoryScan: Sendable {
                     try probe?(.reads(path.path))
                     return try Self.digest(of: entry.name, in: directory)
                 }
-            } else if !keepsForeign {
+            } else if !keepsForeign, journal.placed[PathKey(prefix + entry.name)] == nil {
                 unremovable.append((PathKey(prefix + entry.name), "\(status.kind.words)"))
             }
         }

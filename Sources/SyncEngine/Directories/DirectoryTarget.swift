@@ -110,7 +110,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func syncWillBegin() async throws {
         do {
             let session = try TargetSession(
-                place, durability: durability, modes: modes, folding: folding, backup: layers.backup, probe: probe)
+                place, durability: durability, modes: modes, metadata: layers.metadata, folding: folding, backup: layers.backup,
+                probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins.append(PassMark.all) }
@@ -188,7 +189,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return inventory
     }
 
-    private func journal(in root: DirectoryHandle) throws -> TargetJournal {
+    func journal(in root: DirectoryHandle) throws -> TargetJournal {
         var first = TargetJournal()
         first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
@@ -415,9 +416,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// The session of the calling pass; `nil` for a plan.
     ///
     /// A plan may run beside a pass, and the pass must not use the plan's observations as its own.
-    private var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
+    var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
 
-    private func session() throws -> TargetSession {
+    func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {
             throw SyncError(
                 .targetLocked, "cannot work in \(place.path): no pass has begun; call syncWillBegin() first, as a synchronizer does")
@@ -458,4 +459,6 @@ enum TargetStep: Hashable, Sendable {
     case holds(String)
     /// The backup of a file gets its name.
     case backsUp(String)
+    /// The time or the permissions of a file change, or a link is made or removed.
+    case describes(String)
 }

@@ -24,6 +24,10 @@ public final class FilePart: Sendable {
     private let limit: Int?
     private let names: PartNames
     private let places: TargetPlaces
+    /// The permissions of the complete file.
+    private let mode: UInt16
+    /// The modification time of the complete file in seconds; `nil` keeps the time of its last write.
+    private let modified: Int64?
     private let file: WritableFile
     private let state: Lock<State>
 
@@ -54,10 +58,13 @@ public final class FilePart: Sendable {
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.path)
         self.places = places
+        let mode = item.metadata?.boundedMode(places.metadata) ?? places.fileMode
+        self.mode = mode
+        modified = item.metadata?.boundedTime(places.metadata)
         // The owner needs read and write access under any mode of the installed file. Other users get no more access than that mode
         // allows.
         let file = try places.parts.writable(names.bytes) { [names] () throws(StoreError) in
-            try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
+            try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: mode | 0o600)
         }
         self.file = file
         let length = file.opened.size
@@ -209,7 +216,8 @@ public final class FilePart: Sendable {
             }
             let adopted = try directory.writable(PartNames.workingFile)
             let status = try adopted.status()
-            if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
+            if status.permissions != mode { try adopted.setPermissions(mode) }
+            if let modified { try adopted.setModificationTime(modified) }
             let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
             whole = Whole(
                 directory: directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
@@ -224,7 +232,11 @@ public final class FilePart: Sendable {
                 try file.truncate(to: length)
                 status = try file.status()
             }
-            if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
+            if status.permissions != mode { try file.setPermissions(mode) }
+            if let modified {
+                try file.setModificationTime(modified)
+                status = try file.status()
+            }
             let stamp = FileStamp(status)
             let digest = try (known ?? hashOfStoredBytes(stamp.size)).digest()
             whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
@@ -250,6 +262,7 @@ public final class FilePart: Sendable {
         /// The SHA-256 of the whole content.
         fileprivate(set) var digest: SHA256.Digest
         fileprivate var stamp: FileStamp
+        fileprivate var mode: UInt16
 
         /// Opens the file again to install it.
         ///
@@ -260,7 +273,7 @@ public final class FilePart: Sendable {
             guard let directory, try directory.status(of: name) != nil else { throw SyncError.changedLocally(.contents) }
             let file = try directory.writable(name)
             let status = try file.status()
-            if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
+            if status.permissions != mode { try file.setPermissions(mode) }
             guard FileStamp(status) == stamp else { throw SyncError.changedLocally(.contents) }
             return Whole(directory: working, name: name, digest: digest, stamp: stamp, file: file)
         }
@@ -275,7 +288,7 @@ public final class FilePart: Sendable {
 
     /// Keeps the complete file in the directory of parts.
     func stage(_ whole: Whole) -> Staged {
-        Staged(names: names, isInDirectory: whole.directory != nil, name: whole.name, digest: whole.digest, stamp: whole.stamp)
+        Staged(names: names, isInDirectory: whole.directory != nil, name: whole.name, digest: whole.digest, stamp: whole.stamp, mode: mode)
     }
 
     /// Discards the stored bytes, their validator, and the working directory, so that a transfer begins at zero.

@@ -36,7 +36,8 @@ extension ListedFile {
             guard take("{") else { return nil }
             var path: String?
             var (digest, version, url): (Slice<UnsafeBufferPointer<UInt8>>?, String?, String?)
-            var (size, byteCount): (Int64?, Int64?)
+            var (size, byteCount, time): (Int64?, Int64?, Int64?)
+            var mode: UInt16?
             repeat {
                 guard let key = string(), take(":") else { return nil }
                 switch key.count {
@@ -58,11 +59,20 @@ extension ListedFile {
                 case 9 where byteCount == nil && key.elementsEqual("byteCount".utf8):
                     guard let number = number() else { return nil }
                     byteCount = number
+                case 4 where mode == nil && key.elementsEqual("mode".utf8):
+                    guard let text = decodedString(), let bits = UInt16(text, radix: 8) else { return nil }
+                    mode = bits
+                case 5 where time == nil && key.elementsEqual("mtime".utf8):
+                    // A decoder reads a larger number with a rounding error.
+                    guard let number = number(), number < 1 << 53 else { return nil }
+                    time = number
                 default: return nil
                 }
             } while take(",")
             guard take("}"), let path, size == nil || byteCount == nil || size == byteCount, version?.isEmpty != true else { return nil }
-            return ListedFile(path: path, version: version, byteCount: size ?? byteCount, digest: digest, url: url)
+            var file = ListedFile(path: path, version: version, byteCount: size ?? byteCount, digest: digest, url: url)
+            if mode != nil || time != nil { file?.metadata = FileMetadata(mode: mode, modified: time) }
+            return file
         }
 
         private mutating func skipBlanks() {

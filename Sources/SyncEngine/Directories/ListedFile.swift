@@ -14,7 +14,7 @@ internal import StorePlatform
 ///  "url": "https://cdn.example.com/7.mp4"}
 /// ```
 ///
-/// <doc:MirrorsOfFiles> explains the format of the list.
+/// <doc:MirrorsOfFiles> explains the format of the list, <doc:TimesModesAndLinks> its metadata.
 public struct ListedFile: FileItem, Hashable, Codable {
     /// The path of the file in the directory.
     public var path: String
@@ -25,6 +25,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
     /// The version, unless it is the digest.
     private var tag: String?
     private var digest = DigestText.none
+    /// At most one; an array, because an empty one takes only a pointer, and most lists have no metadata.
+    private var described: [FileMetadata] = []
 
     /// A digest in 32 bytes, because its text would take three times as much for each file of a list.
     private enum DigestText: Hashable, Sendable {
@@ -57,6 +59,12 @@ public struct ListedFile: FileItem, Hashable, Codable {
         set { digest = DigestText(newValue) }
     }
 
+    /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
+    public var metadata: FileMetadata? {
+        get { described.first }
+        set { described = newValue.map { [$0] } ?? [] }
+    }
+
     /// The version: a revision or an entity tag, or the digest if the list has neither.
     public var version: String {
         get { tag ?? digest.text ?? "" }
@@ -76,7 +84,13 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.byteCount = byteCount
         self.url = url
         digest = DigestText(sha256)
-        tag = version == sha256 ? nil : version
+        tag = version == sha256 || version.isEmpty ? nil : version
+    }
+
+    /// Creates an object without content: a directory or a link at a path.
+    public init(path: String, kind: FileMetadata.Kind) {
+        self.init(path: path, version: "")
+        metadata = FileMetadata(kind: kind)
     }
 
     /// Creates a file with its digest as its version.
@@ -110,7 +124,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
         let file = try decoder.container(keyedBy: CodingKeys.self)
         let path = try file.decode(String.self, forKey: .path)
         let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
-        guard let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest, !version.isEmpty else {
+        let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest ?? ""
+        guard let kind = try version.isEmpty ? Self.kind(in: file) : FileMetadata.Kind.file else {
             let words = "“\(path.shownSafely)” has neither version nor sha256; add one of them to the list"
             throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
         }
@@ -123,11 +138,21 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.init(
             path: path, version: version, byteCount: size ?? byteCount, sha256: digest,
             url: try file.decodeIfPresent(String.self, forKey: .url))
+        // A list may use these keys for something else, so another form is ignored.
+        let mode = (try? file.decodeIfPresent(String.self, forKey: .mode)).flatMap { UInt16($0, radix: 8) }
+        let time = (try? file.decodeIfPresent(Double.self, forKey: .mtime)).map { Int64(exactly: $0.rounded(.down)) ?? .max }
+        if kind != .file || mode != nil || time != nil { metadata = FileMetadata(kind: kind, mode: mode, modified: time) }
         if let key = UnknownKeys.userInfoKey, let unknown = decoder.userInfo[key] as? UnknownKeys {
             for key in try decoder.container(keyedBy: AnyKey.self).allKeys where CodingKeys(stringValue: key.stringValue) == nil {
                 unknown.found(key.stringValue)
             }
         }
+    }
+
+    /// Returns the kind of an object without version and digest; `nil` if the list gives none.
+    private static func kind(in file: KeyedDecodingContainer<CodingKeys>) throws -> FileMetadata.Kind? {
+        if let link = try file.decodeIfPresent(String.self, forKey: .link) { return .link(to: link) }
+        return try file.decodeIfPresent(String.self, forKey: .type) == "directory" ? .directory : nil
     }
 
     /// Encodes the file in the format of a list.
@@ -138,10 +163,15 @@ public struct ListedFile: FileItem, Hashable, Codable {
         try file.encodeIfPresent(sha256, forKey: .sha256)
         try file.encodeIfPresent(byteCount, forKey: .size)
         try file.encodeIfPresent(url, forKey: .url)
+        guard let metadata else { return }
+        try file.encodeIfPresent(metadata.modified, forKey: .mtime)
+        try file.encodeIfPresent(metadata.mode.map { "0" + String($0, radix: 8) }, forKey: .mode)
+        if metadata.kind == .directory { try file.encode("directory", forKey: .type) }
+        if case .link(let text) = metadata.kind { try file.encode(text, forKey: .link) }
     }
 
     private enum CodingKeys: String, CodingKey {
-        case path, version, size, byteCount, sha256, url
+        case path, version, size, byteCount, sha256, url, mtime, mode, type, link
     }
 
     private struct AnyKey: CodingKey {
@@ -162,6 +192,9 @@ public protocol FileItem: SyncItem where Key == PathKey, Version == String {
 
     /// The expected digest of the content as 64 hexadecimal digits; `nil` if the list has none.
     var sha256: String? { get }
+
+    /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
+    var metadata: FileMetadata? { get }
 }
 
 extension FileItem {
@@ -170,4 +203,7 @@ extension FileItem {
 
     /// The default: no digest, so a target checks at most the size of a download.
     public var sha256: String? { nil }
+
+    /// The default: none, so the item is a file with the time of its download.
+    public var metadata: FileMetadata? { nil }
 }

@@ -7,7 +7,8 @@ public import Foundation
 internal import StoreCore
 internal import StorePlatform
 
-/// The parts of a mirror that are off by default: a filter, a backup directory, a reserve of free space, and a check of all contents.
+/// The parts of a mirror that are off by default: a filter, a backup directory, a reserve of free space, metadata, and a check of all
+/// contents.
 ///
 /// ```swift
 /// var layers = MirrorLayers()
@@ -25,6 +26,8 @@ public struct MirrorLayers: Sendable {
     public var backup: URL?
     /// The number of bytes that a pass must leave free on the target's disk; a pass that cannot is refused. `nil` checks nothing.
     public var freeSpace: Int64?
+    /// The metadata that a pass takes from the list: times, permissions, empty directories, and links; none by default.
+    public var metadata: MetadataOptions = []
     /// The check of the installed files; by default, only files with a changed stamp are read.
     public var verification = Verification.stamps
 

@@ -8,6 +8,8 @@ internal import StorePlatform
 /// the log is damaged, the whole journal is invalid.
 struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
+    /// The links and directories that a sync has made: the last two texts of each link, the newest first, and `nil` for a directory.
+    private(set) var placed: [PathKey: [String?]] = [:]
     /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
     /// Whether no pass has completed since the first one began, so that no file without a record may be removed.
@@ -37,6 +39,12 @@ struct TargetJournal: Sendable {
         case synchronized
         /// Every file installed up to a change, counted from 1, is on the disk, and so is its name.
         case synchronizedThrough(Int)
+        /// A link with this text has the path's name, or is about to get it; a directory has it if there is no text.
+        ///
+        /// The previous text stays known, because the process may end between this change and the new link.
+        case placed(PathKey, link: String?)
+        /// The path's link or directory was removed, and so is its record.
+        case displaced(PathKey)
     }
 
     /// Applies a change after it was read or written.
@@ -61,6 +69,8 @@ struct TargetJournal: Sendable {
         case .rebuilt: (isRebuilding, isBeginning) = (false, false)
         case .synchronized: settle(through: count)
         case .synchronizedThrough(let line): settle(through: line)
+        case .placed(let path, let link): placed[path] = Array(([link] + (placed[path] ?? [])).prefix(2))
+        case .displaced(let path): placed[path] = nil
         }
     }
 
@@ -138,7 +148,8 @@ struct TargetJournal: Sendable {
 
     /// The changes from which a new journal gets the same records, made one after another.
     var changes: some LazySequenceProtocol & Sequence<Change> {
-        let beginning = (isRebuilding ? [Change.rebuilding] : []) + (isBeginning ? [.beginning] : [])
+        let objects = placed.sorted { $0.key < $1.key }.flatMap { path, links in links.reversed().map { Change.placed(path, link: $0) } }
+        let beginning = (isRebuilding ? [Change.rebuilding] : []) + (isBeginning ? [.beginning] : []) + objects
         var copy = self
         let end = copy.unsettledCount == 0 ? [Change.synchronized] : []
         let paths = records.paths.sorted()
@@ -152,7 +163,7 @@ struct TargetJournal: Sendable {
     }
 
     /// Whether rewriting the journal would save more than half of its changes, apart from 256 that are always allowed.
-    var isMostlyStale: Bool { count > 2 * records.count + 256 }
+    var isMostlyStale: Bool { count > 2 * (records.count + placed.count) + 256 }
 }
 
 extension TargetJournal.Change {
@@ -172,6 +183,13 @@ extension TargetJournal.Change {
         case .synchronizedThrough(let count):
             writer.put(6 as UInt8)
             writer.put(count)
+        case .placed(let path, let link):
+            writer.put(7 as UInt8)
+            writer.put(path.path)
+            writer.put(link) { $0.put($1) }
+        case .displaced(let path):
+            writer.put(8 as UInt8)
+            writer.put(path.path)
         }
     }
 
@@ -188,6 +206,10 @@ extension TargetJournal.Change {
             case 4: self = .rebuilt
             case 5: self = .synchronized
             case 6: self = .synchronizedThrough(try reader.int())
+            case 7:
+                let path = PathKey(try reader.text())
+                self = .placed(path, link: try reader.optional { reader throws(ByteReader.Foreign) in try reader.text() })
+            case 8: self = .displaced(PathKey(try reader.text()))
             default: return nil
             }
         } catch {

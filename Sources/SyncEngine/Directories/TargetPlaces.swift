@@ -14,6 +14,10 @@ final class TargetPlaces: Sendable {
     /// The permissions of installed files; without a mode of its own, a target uses those of a new file under the umask.
     let fileMode: UInt16
     private let directory: Directory
+    /// The metadata that a pass takes from the list.
+    let metadata: MetadataOptions
+    /// Directories that the list names; they stay even if they are empty.
+    let named = Lock<Set<PathKey>>([])
     /// Receives each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root with entries that have changed since the last flush.
@@ -30,7 +34,7 @@ final class TargetPlaces: Sendable {
 
     /// Opens the directories and creates missing ones.
     init(
-        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(),
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
         let isNew = try DirectoryHandle(opening: directory) == nil
@@ -47,6 +51,7 @@ final class TargetPlaces: Sendable {
         flushesFileSystem = try durability == .power && root.canSynchronizeFileSystem()
         self.root = root
         self.directory = directory
+        self.metadata = metadata
         directoryMode = modes.directories
         self.durability = durability
         self.probe = probe
@@ -220,6 +225,7 @@ final class TargetPlaces: Sendable {
             }
             for (offset, parent) in parents.enumerated().reversed() {
                 let directory = first + offset
+                if named.withLock({ !$0.isEmpty && $0.contains(path.directory(directory + 1)) }) { return }
                 touch(path, depth: directory)
                 // A missing directory does not keep its parent.
                 let wasRemoved = try parent.removeDirectory(names[directory])

@@ -41,6 +41,10 @@ extension TargetSession {
             state.withLock({ $0.expected[key] == .some(FileStamp(status)) })
         {
             try adopt(key, version: item.version, digest: part.digest, stamp: FileStamp(status))
+            if let metadata = item.metadata {
+                try describe(
+                    path, key: key, mode: metadata.boundedMode(places.metadata), modified: metadata.boundedTime(places.metadata))
+            }
             return try part.cleanUp(in: places)
         }
         let update = StagedUpdate(part: part, path: path, before: present?.0) { [self] whole in

@@ -57,10 +57,10 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
     init(
-        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?, backup: URL? = nil,
-        probe: (@Sendable (TargetStep) throws -> Void)? = nil
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
+        folding: NameFolding?, backup: URL? = nil, probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
-        let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
+        let places = try TargetPlaces(directory, durability: durability, modes: modes, metadata: metadata, probe: probe)
         self.places = places
         lockFile = try Self.takeLock(places, of: directory)
         try lockFile.truncate(to: 0)

@@ -74,6 +74,23 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         }
     }
 
+    /// A change that needs no download, such as one of a time or of permissions; it counts for no limit of the safety gate.
+    public struct MetadataChange: Sendable {
+        /// The key of the item.
+        public let key: Item.Key
+        /// The item of the list; `nil` if the list no longer has it.
+        public let item: Item?
+        /// The change in words, such as `mode 0644 → 0755`.
+        public let summary: String
+
+        /// Creates a change of the item with a key.
+        public init(_ key: Item.Key, item: Item?, summary: String) {
+            self.key = key
+            self.item = item
+            self.summary = summary
+        }
+    }
+
     /// Items that do not exist locally, in the source's order.
     public internal(set) var additions: [Download] = []
     /// Items to replace, in the source's order.
@@ -82,6 +99,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var removals: [Removal] = []
     /// Items with content that exists locally under another key; they are neither downloads nor removals.
     public internal(set) var moves: [Move] = []
+    /// Changes that need no download, such as those of times and permissions.
+    public internal(set) var metadata: [MetadataChange] = []
     /// The additions and updates in download order, without those that the processor leaves out.
     public internal(set) var downloads: [Download] = []
     /// Items that `prepareDownload(_:)` left out of the downloads.
@@ -104,6 +123,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     var removesFirst = false
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
+    /// The number of refused items without content, for which no download is pending.
+    var refusedMetadataCount = 0
     /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
     /// The number of items in the source that the processor excludes.
@@ -120,7 +141,9 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     init() {}
 
     /// Whether the plan contains no changes and no refusals.
-    public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && moves.isEmpty && refusals.isEmpty }
+    public var isEmpty: Bool {
+        additions.isEmpty && updates.isEmpty && removals.isEmpty && moves.isEmpty && metadata.isEmpty && refusals.isEmpty
+    }
 
     /// The size of all downloads in bytes; `nil` if the size of an item is unknown.
     public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }

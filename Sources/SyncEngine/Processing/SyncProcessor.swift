@@ -61,6 +61,10 @@ public protocol SyncProcessor<Item>: Sendable {
     /// The function is applied to the items of both sides. It must return the same result for a key during the whole pass.
     var excludes: (@Sendable (Item.Key) -> Bool)? { get }
 
+    /// Returns whether an item is compared and downloaded, and whether it is given to `metadata(in:of:)`; `nil` if all items have only
+    /// content.
+    var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? { get }
+
     /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterward, even if this method throws.
     ///
     /// - Throws: An error that makes the pass fail before it reads anything.
@@ -118,6 +122,23 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func move(_ move: SyncPlan<Item>.Move) async throws
 
+    /// Returns the changes that need no download, such as those of times and permissions; a dry run must not change anything.
+    ///
+    /// - Parameters:
+    ///   - plan: The additions, updates, removals and moves, which are made before these changes.
+    ///   - items: The items of the list with metadata.
+    /// - Returns: The changes, and the items that cannot be installed with their reasons.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
+    func metadata(
+        in plan: SyncPlan<Item>, of items: [Item]
+    ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<Item.Key>])
+
+    /// Makes a change of `metadata(in:of:)`: before the moves if the list no longer has the item, otherwise after the removals.
+    ///
+    /// - Parameter change: The change.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
+    func apply(_ change: SyncPlan<Item>.MetadataChange) async throws
+
     /// Returns a reason why a plan must not be carried out, in addition to the rules of the safety gate; `nil` lets the plan pass.
     ///
     /// - Parameter plan: The plan of a pass or of a dry run.
@@ -167,6 +188,14 @@ public protocol SyncProcessor<Item>: Sendable {
 extension SyncProcessor {
     /// The default: excludes no item.
     public var excludes: (@Sendable (Item.Key) -> Bool)? { nil }
+    /// The default: every item has content and nothing else.
+    public var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? { nil }
+    /// The default: finds no changes.
+    public func metadata(
+        in plan: SyncPlan<Item>, of items: [Item]
+    ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<Item.Key>]) { ([], []) }
+    /// The default: does nothing.
+    public func apply(_ change: SyncPlan<Item>.MetadataChange) async throws {}
     /// The default: does nothing before a pass.
     public func syncWillBegin() async throws {}
     /// The default: does nothing at the end of a pass without failures.

@@ -30,6 +30,8 @@ public struct SyncReport: Sendable {
     public internal(set) var removedCount = 0
     /// The number of items that were moved instead of downloaded, because their content existed under another key.
     public internal(set) var movedCount = 0
+    /// The number of changes that needed no download, such as those of times and permissions.
+    public internal(set) var metadataCount = 0
     /// The number of previews downloaded; 0 unless the options ask for previews.
     public internal(set) var previewCount = 0
     /// The size of all downloaded items in bytes, as the remote list gives it; 0 if the list has no sizes.
@@ -64,6 +66,8 @@ public struct SyncReport: Sendable {
         public internal(set) var removals = 0
         /// The number of items with content that exists locally under another key.
         public internal(set) var moves = 0
+        /// The number of changes that need no download.
+        public internal(set) var metadata = 0
     }
 
     /// Whether the pass went through all of its stages; a pass that was refused, canceled, or failed before its plan has nothing pending.
@@ -80,6 +84,7 @@ public struct SyncReport: Sendable {
     public var summary: String {
         var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
         if movedCount > 0 { parts.append("\(movedCount) moved") }
+        if metadataCount > 0 { parts.append("\(metadataCount) with new metadata") }
         if !failures.isEmpty { parts.append("\(failures.count) failed") }
         if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
         if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }

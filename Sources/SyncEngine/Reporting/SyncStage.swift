@@ -22,6 +22,8 @@ public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, Custom
     case contents
     /// Items that the source no longer has are removed.
     case removals
+    /// Times, permissions and other metadata are changed.
+    case metadata
     /// The processor ends the pass, with or without failures.
     case end
 
@@ -41,6 +43,7 @@ public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, Custom
         case .previews: "previews"
         case .contents: "contents"
         case .removals: "removals"
+        case .metadata: "metadata"
         case .end: "end"
         }
     }

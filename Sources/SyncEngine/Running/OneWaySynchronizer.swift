@@ -57,8 +57,8 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// Returns what `sync(overriding:)` would do now, with the reasons; changes nothing.
     ///
     /// The method calls only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
-    /// ``SyncProcessor/refusals(among:)``, ``SyncProcessor/moves(in:)``, ``SyncProcessor/refusal(of:)`` and
-    /// ``SyncProcessor/prepareDownload(_:)``. These calls may overlap with those of a running pass.
+    /// ``SyncProcessor/refusals(among:)``, ``SyncProcessor/moves(in:)``, ``SyncProcessor/metadata(in:of:)``,
+    /// ``SyncProcessor/refusal(of:)`` and ``SyncProcessor/prepareDownload(_:)``. These calls may overlap with those of a running pass.
     ///
     /// - Returns: The plan; ``SyncPlan/gateRefusal`` contains the error if the safety gate would refuse it.
     /// - Throws: ``SyncError``; `CancellationError` if the task is canceled, as soon as the processor's call returns.

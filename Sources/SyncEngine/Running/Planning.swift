@@ -26,20 +26,20 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
-        let exclusion = processor.excludes.map { Exclusion<Item>($0) }
+        let selection = ListSelection<Item>(processor)
         var plan: SyncPlan<Item>
         var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
             skipped = inventory.skipped
             if inventory.order == .sortedByKey {
-                plan = try await merge(&source, inventory, exclusion)
+                plan = try await merge(&source, inventory, selection)
             } else {
-                plan = try await hash(&source, exclusion) { inventory }
+                plan = try await hash(&source, selection) { inventory }
             }
         } else {
             // Reads the list first, so that the inventory is the more recent of the two.
-            plan = try await hash(&source, exclusion) {
+            plan = try await hash(&source, selection) {
                 board?.enter(.localInventory, items: .atLeast(0))
                 let inventory = try await stage(.localInventory) { try await processor.localInventory() }
                 skipped = inventory.skipped
@@ -49,7 +49,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         plan.skipped = skipped
         plan.whenApplied = source.whenApplied
         plan.removesFirst = options.removalTiming == .beforeDownloads
-        plan.excludedCount = exclusion?.count ?? 0
+        plan.excludedCount = selection?.excludedCount ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
@@ -57,12 +57,18 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             // Passes all items, because each may be in the way of another.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
+            if let selection {
+                let (changes, refusals) = try await processor.metadata(in: plan, of: selection.described)
+                plan.metadata = changes
+                plan.refusals += refusals
+                plan.refusedMetadataCount = refusals.count
+            }
             return plan
         }
     }
 
     private func merge(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ exclusion: Exclusion<Item>?
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ selection: ListSelection<Item>?
     ) async throws -> SyncPlan<Item> {
         var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         let nextLocal = inventory.makePages()
@@ -70,26 +76,26 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             switch diff.advance() {
             case .source:
                 let items = try await stage(.sourceList) { try await source.next() }
-                try diff.take(source: items.map { exclusion?.remaining($0) ?? $0 })
+                try diff.take(source: items.map { selection?.remaining($0) ?? $0 })
             case .local:
                 let entries = try await stage(.localInventory) { try await nextLocal() }
-                try diff.take(local: entries.map { exclusion?.remaining($0) ?? $0 })
+                try diff.take(local: entries.map { selection?.remaining($0) ?? $0 })
             case .nothing: return try diff.finish()
             }
         }
     }
 
     private func hash(
-        _ source: inout ListReading<Processor.Source.Reader>, _ exclusion: Exclusion<Item>?,
+        _ source: inout ListReading<Processor.Source.Reader>, _ selection: ListSelection<Item>?,
         inventory: () async throws -> LocalInventory<Item>
     ) async throws -> SyncPlan<Item> {
         var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         while let items = try await stage(.sourceList, { try await source.next() }) {
-            diff.take(source: exclusion?.remaining(items) ?? items)
+            diff.take(source: selection?.remaining(items) ?? items)
         }
         let nextLocal = try await inventory().makePages()
         while let entries = try await stage(.localInventory, { try await nextLocal() }) {
-            try diff.take(local: exclusion?.remaining(entries) ?? entries)
+            try diff.take(local: selection?.remaining(entries) ?? entries)
         }
         return try diff.finish()
     }

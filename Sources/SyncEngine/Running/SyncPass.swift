@@ -75,11 +75,15 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
             // A removed item may be the previous form of a refused one.
             if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
+            // A link that is gone may have the name of a new file.
+            try await apply(plan.metadata.filter { $0.item == nil })
             try await move(&plan)
             try await download(plan)
         }
         // A removed item may be the previous form of a failed one.
         if options.removalTiming == .afterDownloads, mayRemove(despite: board.report.failures.count) { try await remove(plan) }
+        // A new link may have the name of a removed file.
+        if mayRemove(despite: board.report.failures.count) { try await apply(plan.metadata.filter { $0.item != nil }) }
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
@@ -156,6 +160,19 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
                 SyncFailure(stage: .contents, key: SyncKey(refusal.key), error: refusal.error),
                 stops: options.stopsOnError || FailureKind(judging: refusal.error) == .fatal)
         }
+    }
+
+    // MARK: Metadata
+
+    private func apply(_ changes: [SyncPlan<Item>.MetadataChange]) async throws {
+        guard !changes.isEmpty, !board.mustStop else { return }
+        board.enter(.metadata, items: .exactly(changes.count))
+        await workers.run(changes, stage: .metadata, key: \.key) { [processor] change in
+            try await processor.apply(change)
+        } done: { _, report in
+            report.metadataCount += 1
+        }
+        try Task.checkCancellation()
     }
 
     // MARK: Removing
@@ -254,8 +271,10 @@ extension SyncReport {
         foreignCount = plan.foreignCount
         excludedCount = plan.excludedCount
         planned = Planned(
-            additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count, moves: plan.moves.count)
-        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
+            additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count, moves: plan.moves.count,
+            metadata: plan.metadata.count)
+        let refused = plan.refusals.count - plan.refusedMetadataCount
+        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + refused : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
         skipped = plan.skipped.map { SyncFailure(stage: .localInventory, key: SyncKey($0.key), error: $0.error) }
         localEdits =

@@ -32,6 +32,27 @@ struct MirrorOutputTests {
         #expect((plan["refused"] as? [String])?.count == 3)
     }
 
+    @Test func `S5: the mirror shows ten failures, and the number of the others by their reasons`() async throws {
+        let list = try JSONEncoder().encode((0..<15).map { ListedFile(path: "f\($0)", version: "1") })
+        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(list) : .notFound(for: request) }
+        defer { origin.stop() }
+        let bench = try DirectoryBench()
+        let sides = [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false)]
+        let mirror = try ChildProcess("mirror", sides + ["--plain", "--retries", "0"])
+        let lines = mirror.rest.split(separator: "\n")
+        #expect(try await mirror.ending() == 1)
+        #expect(lines.count { $0.hasPrefix("failed  ") } == 11)
+        #expect(lines.contains("failed  and 5 more: 5 × badStatus; all with --json"), "\(lines)")
+        #expect(lines.last?.contains("15 failed") == true)
+    }
+
+    @Test func `the help of the mirror fits 80 columns`() async throws {
+        let mirror = try ChildProcess("mirror", ["--help"])
+        let lines = mirror.rest.split(separator: "\n")
+        #expect(try await mirror.ending() == 0)
+        #expect(lines.count > 20 && lines.allSatisfy { $0.count <= 80 })
+    }
+
     @Test(arguments: [[], ["--json"]])
     func `S8: the mirror escapes the name of a removed file that would control the terminal`(options: [String]) async throws {
         let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(Data("[]".utf8)) : .notFound(for: request) }

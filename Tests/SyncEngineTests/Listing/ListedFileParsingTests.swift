@@ -17,6 +17,7 @@ struct ListedFileParsingTests {
         #"[{"path":"a","version":"1","size":123456789012345678,"url":"x"}]"#,
         "[{\"version\":\"é\",\"path\":\"d/e\u{301}\",\"byteCount\":7}]",
         #"[{"path":"a","version":"\#(digest)","sha256":"\#(digest)"}]"#, #"[{"path":"a","version":"1","size":7,"byteCount":7}]"#,
+        #"[{"path":"a","version":"1","mode":"0644","mtime":1700000000},{"mode":"7","version":"2","path":"b"}]"#,
         // As most encoders write slashes.
         #"[{"path":"d\/e\/f","version":"1\/2","url":"http:\/\/h\/"},{"path":"/","version":"\/"}]"#,
         "[ { \"path\" :\t\"a\" ,\r\n \"version\" : \"1\" , \"size\" : 12 } , {\"path\":\"\",\"version\":\"2\",\"url\":\"\"} ] ",
@@ -42,10 +43,32 @@ struct ListedFileParsingTests {
         #"[{"path":"a","sha256":"0"}]"#, #"[{"path":"a","version":"1"},]"#, #"[{"path":"a","version":"1",}]"#,
         #"[{"path":"a","version":"1"}"#,
         #"[{"path":"a","version":"1"}]x"#, "[{\"path\":\"a\u{1}\",\"version\":\"1\"}]", #"[{"path":"a" "version":"1"}]"#,
-        #"[["path","a"]]"#,
+        #"[["path","a"]]"#, #"[{"path":"a","version":"1","mode":"8"}]"#, #"[{"path":"a","version":"1","mode":420}]"#,
+        #"[{"path":"a","version":"1","mtime":-1}]"#, #"[{"path":"a","version":"1","mtime":1.5}]"#,
+        #"[{"path":"a","version":"1","mtime":9007199254740993}]"#, #"[{"path":"a","type":"directory"}]"#, #"[{"path":"a","link":"b"}]"#,
     ])
     func `S17: anything unusual in a list is left to the decoder`(text: String) {
         #expect(parsed(text) == nil)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"path":"a","version":"1","mode":"0644","mtime":1700000000.9}"#, FileMetadata(mode: 0o644, modified: 1_700_000_000)),
+            (#"{"path":"a","version":"1","mtime":-0.5}"#, FileMetadata(modified: -1)),
+            (#"{"path":"a","version":"1","mtime":1e300}"#, FileMetadata(modified: .max)),
+            (#"{"path":"a","type":"directory"}"#, FileMetadata(kind: .directory)),
+            (#"{"path":"a","link":"../b"}"#, FileMetadata(kind: .link(to: "../b"))),
+            (#"{"path":"a","version":"1"}"#, nil), (#"{"path":"a","version":"1","mtime":"now"}"#, nil), (#"{"path":"a","mode":"7"}"#, nil),
+            (#"{"path":"a","version":"1","mode":"rwx"}"#, nil), (#"{"path":"a","version":"1","mode":420}"#, nil),
+            (#"{"path":"a","type":"socket"}"#, nil), (#"{"path":"a","version":"1","type":"directory","link":"https://h/a"}"#, nil),
+        ] as [(String, FileMetadata?)])
+    func `S27: a list gives metadata, and only an object without version has another kind`(text: String, metadata: FileMetadata?) throws {
+        let file = decoded("[" + text + "]")?.first
+        #expect(file?.metadata == metadata)
+        #expect((file != nil) == (text.contains("version") || metadata != nil))
+        guard let file, metadata?.modified != .max else { return }
+        // As the saved list of a source of changes is written and read.
+        #expect(decoded("[" + String(decoding: try JSONEncoder().encode(file), as: UTF8.self) + "]") == [file])
     }
 
     @Test func `S17: bytes that are not UTF-8 are left to the decoder`() {

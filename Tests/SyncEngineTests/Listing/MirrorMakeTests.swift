@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -103,6 +104,35 @@ struct MirrorMakeTests {
         #expect(try copy.files["a.txt"] == "one more")
     }
 
+    @Test(arguments: [false, true])
+    func `S27: mirror make writes metadata by option, and mirror applies it by option`(isRead: Bool) async throws {
+        func at(_ bench: DirectoryBench, _ name: String) -> String { path(bench.url.appending(path: name, directoryHint: .notDirectory)) }
+        func text(_ name: String) -> String? { try? FileManager.default.destinationOfSymbolicLink(atPath: at(copy, name)) }
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o4750, .modificationDate: Date(timeIntervalSince1970: 1e9 + 0.5)]
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: at(published, "a.txt"))
+        try FileManager.default.createDirectory(atPath: at(published, "e/f"), withIntermediateDirectories: true)
+        for (name, text) in [("d/l", "../a.txt"), ("passwd", "/etc/passwd")] {
+            try FileManager.default.createSymbolicLink(atPath: at(published, name), withDestinationPath: text)
+        }
+        let list = path(published.url.appending(path: "list.ndjson"))
+        let made = try await run(["make", path(published.url), list, "--metadata"])
+        #expect(made.code == 0 && made.output.contains("left out passwd"), "\(made.output)")
+        #expect(made.output.contains("4 files"))
+        let lines = try String(contentsOfFile: list, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 7 && lines.last == #"{"count":6}"# && lines.contains(#"{"path":"e/f","type":"directory"}"#))
+        #expect(lines.contains(#"{"link":"../a.txt","path":"d/l"}"#))
+        let options = isRead ? ["--times", "--modes", "--empty-dirs", "--links"] : []
+        let sides = [origin.url.appending(path: "list.ndjson").absoluteString, path(copy.url), "--plain"]
+        let dry = try await run(sides + ["--dry-run"] + options)
+        #expect(dry.output.contains("set     d/l  (link → ../a.txt)") == isRead, "\(dry.output)")
+        let (code, output) = try await run(sides + options)
+        #expect(code == 0 && output.contains("4 added") && output.contains("2 with new metadata") == isRead, "\(output)")
+        let status = try #require(try FileStatus.of(path: at(copy, "a.txt")))
+        #expect((status.permissions == 0o750) == isRead && (status.modified == 1_000_000_000_000_000_000) == isRead)
+        #expect(text("d/l") == (isRead ? "../a.txt" : nil))
+        #expect(try (FileStatus.of(path: at(copy, "e/f"))?.kind == .directory) == isRead)
+    }
+
     @Test(arguments: ["file", "environment", "header"])
     func `a token reaches the host of the list only, and no output`(way: String) async throws {
         let other = try LoopbackOrigin { _ in .data(Data("elsewhere".utf8)) }
@@ -110,12 +140,13 @@ struct MirrorMakeTests {
         try published.write(
             line + "\n{\"path\":\"missing\",\"version\":\"1\"}\n{\"path\":\"a.txt\",\"version\":\"1\"}\n{\"count\":3}\n", "list.ndjson")
         let secrets = try DirectoryBench()
-        try secrets.write(way == "header" ? "Authorization: Bearer s3cret\nX-Own: 1\n" : "s3cret\n", "secret")
+        try secrets.write(way == "header" ? "authorization: Bearer s3cret\nX-Own: 1\n" : "s3cret\n", "secret")
         let secret = path(secrets.url.appending(path: "secret"))
         let result =
             switch way {
             case "file": try await mirror("--token-file", secret, query: "?signature=hidd3n")
-            case "header": try await mirror("--header-file", secret, query: "?signature=hidd3n")
+            // The file precedes the variable.
+            case "header": try await mirror("--header-file", secret, query: "?signature=hidd3n", environment: "MIRROR_TOKEN=other")
             default: try await mirror(query: "?signature=hidd3n", environment: "MIRROR_TOKEN=s3cret")
             }
         #expect(result.code == 1 && result.output.contains("missing"), "\(result.output)")

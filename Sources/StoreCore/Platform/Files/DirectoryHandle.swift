@@ -138,6 +138,23 @@ package final class DirectoryHandle: Sendable {
         }
     }
 
+    /// Creates a symbolic link with a text.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name is taken.
+    package func makeLink(_ name: String, to text: String) throws(StoreError) {
+        guard symlinkat(text, descriptor, name) == 0 else { throw .fileSystem("making a link", path: path(of: name), errno: errno) }
+    }
+
+    /// Returns the text of a symbolic link; `nil` if none has this name, or if its text is not UTF-8 or longer than 4 095 bytes.
+    package func textOfLink(_ name: String) -> String? {
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            uninterrupted { readlinkat(descriptor, name, buffer.bindMemory(to: CChar.self).baseAddress, buffer.count) }
+        }
+        guard count > 0, count < bytes.count else { return nil }
+        return String(validating: bytes.prefix(count), as: UTF8.self)
+    }
+
     /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
     ///
     /// - Returns: Whether there was one.

@@ -121,6 +121,16 @@ package struct FileStatus: Hashable, Sendable {
         }
     }
 
+    /// Sets the modification time of an open file to a whole second, and the time of its last use to now.
+    static func setModificationTime(_ seconds: Int64, of descriptor: Int32, path: String) throws(StoreError) {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let times = [now, timespec(tv_sec: time_t(clamping: seconds), tv_nsec: 0)]
+        guard uninterrupted({ futimens(descriptor, times) }) == 0 else {
+            throw .fileSystem("changing the time of", path: path, errno: errno)
+        }
+    }
+
     /// Returns whether an open file or directory has lost its last name.
     static func isRemoved(_ descriptor: Int32) -> Bool {
         var info = stat()

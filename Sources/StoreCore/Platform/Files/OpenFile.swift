@@ -64,6 +64,14 @@ package struct OpenFile: ~Copyable, Sendable {
         try FileStatus.setPermissions(status.permissions | 0o600, of: descriptor, path: path)
     }
 
+    /// Sets the permissions of the file, and its modification time in seconds since 1970; `nil` changes nothing.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func describe(mode: UInt16?, modified: Int64?) throws(StoreError) {
+        if let mode { try FileStatus.setPermissions(mode, of: descriptor, path: path) }
+        if let modified { try FileStatus.setModificationTime(modified, of: descriptor, path: path) }
+    }
+
     /// Reads until the buffer is full or the file ends.
     ///
     /// - Parameters:

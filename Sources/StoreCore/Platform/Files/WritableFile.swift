@@ -86,6 +86,13 @@ package final class WritableFile: Sendable {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
+    /// Sets the modification time of the file to a number of seconds since 1970.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func setModificationTime(_ seconds: Int64) throws(StoreError) {
+        try FileStatus.setModificationTime(seconds, of: descriptor, path: path)
+    }
+
     deinit {
         // An error needs no handling, because an owner of important data has synchronized it.
         _ = close(descriptor)

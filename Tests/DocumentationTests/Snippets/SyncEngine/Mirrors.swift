@@ -74,6 +74,12 @@ struct MirrorTests {
         #expect(try await OneWaySynchronizer(processor: target).plan().additions.count == 2)
     }
 
+    @Test func `metadata is a layer`() async throws {
+        let (films, directory) = films()
+        //: TimesModesAndLinks.md
+        #expect(try await OneWaySynchronizer(processor: target).plan().metadata.isEmpty)
+    }
+
     @Test func `a plan with a check of contents shows damaged files`() async throws {
         let (films, directory) = films()
         //: LimitsBackupsAndChecks.md: var check = MirrorLayers

@@ -1,0 +1,188 @@
+internal import StoreCore
+internal import StorePlatform
+
+extension DirectoryTarget {
+    /// The roles of an item: only files have content, and metadata counts by option.
+    public var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? {
+        { [options = layers.metadata] item in
+            switch item.metadata?.kind {
+            case nil: return (true, false)
+            case .file: return (true, !options.isDisjoint(with: [.times, .modes]))
+            case .directory: return (false, options.contains(.directories))
+            case .link: return (false, options.contains(.links))
+            }
+        }
+    }
+
+    /// Returns the times, permissions, directories and links that differ from the list.
+    @concurrent
+    public func metadata(
+        in plan: SyncPlan<Item>, of items: [Item]
+    ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<PathKey>]) {
+        guard !layers.metadata.isEmpty else { return ([], []) }
+        let session = callingSession
+        let root = try session?.places.root ?? DirectoryHandle(opening: place)
+        let placed = try session.map { $0.state.withLock { $0.journal.placed } } ?? root.map { try journal(in: $0).placed } ?? [:]
+        var planning = MetadataPlanning(plan: plan, options: layers.metadata, placed: placed, excludes: excludes, root: root)
+        for item in items.sorted(by: { $0.key < $1.key }) {
+            try Task.checkCancellation()
+            try planning.take(item)
+        }
+        try planning.takeMissing()
+        if let session {
+            session.places.named.withLock { [named = planning.named] in $0 = named }
+            try session.record(planning.silent)
+        }
+        return (planning.changes, planning.refusals)
+    }
+
+    /// Changes the time or the permissions of a file, or makes or removes a link or an empty directory.
+    @concurrent
+    public func apply(_ change: SyncPlan<Item>.MetadataChange) async throws {
+        let session = try session()
+        let (key, options) = (change.key, layers.metadata)
+        let path = try RelativePath(existing: key)
+        try session.places.whileThere(at: path) {
+            guard let metadata = change.item?.metadata else { return try session.displace(path, key: key) }
+            switch metadata.kind {
+            case .file: try session.describe(path, key: key, mode: metadata.boundedMode(options), modified: metadata.boundedTime(options))
+            case .directory: try session.makeDirectory(path, key: key)
+            case .link(let text): try session.makeLink(path, key: key, to: text)
+            }
+        }
+    }
+}
+
+/// The comparison of a list's metadata with a directory, without changing anything.
+private struct MetadataPlanning<Item: FileItem> {
+    /// An object in the directory.
+    struct Found {
+        var status: FileStatus
+        /// The text of a link.
+        var text: String?
+        /// Whether this is a directory without entries.
+        var isEmpty = false
+    }
+
+    let plan: SyncPlan<Item>
+    let options: MetadataOptions
+    let placed: [PathKey: [String?]]
+    let excludes: (@Sendable (PathKey) -> Bool)?
+    let root: DirectoryHandle?
+    /// The directory of the last object, opened once for all of its objects.
+    var directory: DirectoryHandle?
+    var folder: PathKey?
+    /// The listed keys of links and directories.
+    var listed: Set<PathKey> = []
+    var named: Set<PathKey> = []
+    var changes: [SyncPlan<Item>.MetadataChange] = []
+    var refusals: [SyncRefusal<PathKey>] = []
+    /// Changes of the journal that change nothing in the directory.
+    var silent: [TargetJournal.Change] = []
+
+    /// The files that get their metadata with their content, or that the pass leaves alone.
+    lazy var others: Set<PathKey> = {
+        let keys = (plan.additions + plan.updates).map(\.item.key) + plan.refusals.map(\.key)
+        return Set(keys + plan.keptEdits + plan.duplicates)
+    }()
+    /// The old keys of moved files by their new keys.
+    lazy var moved: [PathKey: PathKey] = Dictionary(plan.moves.map { ($0.item.key, $0.from.key) }) { first, _ in first }
+    /// The files that the pass removes before it makes links and directories.
+    lazy var freed: Set<PathKey> = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
+
+    /// Compares an item of the list.
+    mutating func take(_ item: Item) throws {
+        guard let metadata = item.metadata else { return }
+        let key = item.key
+        if metadata.kind == .file {
+            guard !others.contains(key), let found = try find(moved[key] ?? key), found.status.kind == .regular else { return }
+            let words = metadata.differences(from: found.status, options)
+            if !words.isEmpty { changes.append(.init(key, item: item, summary: words.joined(separator: ", "))) }
+            return
+        }
+        // Patterns of directories end with a slash.
+        if metadata.kind == .directory, excludes?(PathKey(key.path + "/")) ?? false { return }
+        do {
+            let path = try RelativePath(key)
+            guard listed.insert(key).inserted else {
+                throw SyncError(.duplicateKeys, "cannot make “\(key.shownSafely)”: the list has it twice; correct the list")
+            }
+            if case .link(let text) = metadata.kind {
+                _ = try path.target(ofLink: text)
+                try take(item, link: text)
+            } else {
+                named.insert(key)
+                try take(item, link: nil)
+            }
+        } catch let error as SyncError {
+            refusals.append(SyncRefusal(key, because: error))
+        }
+    }
+
+    /// Compares a link, or a directory if there is no text.
+    private mutating func take(_ item: Item, link: String?) throws {
+        let key = item.key
+        if let found = try find(key) {
+            let kind = found.status.kind
+            if kind == (link == nil ? .directory : .link), found.text == link {
+                if placed[key]?.first != .some(link) { silent.append(.placed(key, link: link)) }
+                return
+            }
+            let prefix = (key.path + "/").utf8
+            // A directory goes with its last file.
+            let isFreed = kind == .directory ? freed.contains { $0.path.utf8.starts(with: prefix) } : freed.contains(key)
+            guard isOwn(found, key) || isFreed else { throw SyncError.taken(key, by: kind.words) }
+            // An object of the other kind makes room first.
+            if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }
+        }
+        changes.append(.init(key, item: item, summary: link.map { "link → \($0)" } ?? "directory"))
+    }
+
+    /// Finds the links and directories that the list no longer has.
+    mutating func takeMissing() throws {
+        for (key, texts) in placed.sorted(by: { $0.key < $1.key }) where !listed.contains(key) {
+            let isDirectory = texts.contains(nil)
+            let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
+            guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
+            if let found = try find(key), isOwn(found, key) {
+                changes.append(removal(of: key, found))
+            } else {
+                silent.append(.displaced(key))
+            }
+        }
+    }
+
+    private func removal(of key: PathKey, _ found: Found) -> SyncPlan<Item>.MetadataChange {
+        .init(key, item: nil, summary: found.text == nil ? "directory removed" : "link removed")
+    }
+
+    /// Returns whether an object is a link or an empty directory that a pass has made.
+    private func isOwn(_ found: Found, _ key: PathKey) -> Bool {
+        let texts = placed[key] ?? []
+        return found.text != nil && texts.contains(found.text) || found.isEmpty && texts.contains(nil)
+    }
+
+    /// Examines an object without following a link; `nil` if it does not exist, or if the process may not examine it.
+    private mutating func find(_ key: PathKey) throws -> Found? {
+        let parts = key.parts
+        guard let name = parts.last else { return nil }
+        do {
+            let wanted = PathKey(parts.dropLast().joined(separator: "/"))
+            if folder != wanted {
+                (folder, directory) = (nil, root)
+                for part in parts.dropLast() { directory = try directory?.existingDirectory(part) }
+                folder = wanted
+            }
+            guard let directory, let status = try directory.status(of: name) else { return nil }
+            var found = Found(status: status)
+            if status.kind == .link { found.text = directory.textOfLink(name) }
+            if status.kind == .directory, let inner = try directory.existingDirectory(name) {
+                var listing = try inner.list()
+                found.isEmpty = try listing.next() == nil
+            }
+            return found
+        } catch  where error.isDenial {
+            return nil
+        }
+    }
+}

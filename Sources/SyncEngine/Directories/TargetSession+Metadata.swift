@@ -1,0 +1,100 @@
+internal import StoreCore
+internal import StorePlatform
+
+// Links and listed directories have no content, so nothing is lost with them. The journal records those that a pass has made, because only
+// they may be replaced or removed. Every call acts in an open directory, and none follows a link.
+
+extension TargetSession {
+    /// Gives an installed file its time and its permissions, if it is still as its record says.
+    ///
+    /// - Throws: ``SyncError/Code/changedLocally`` if the file was edited or removed.
+    func describe(_ path: RelativePath, key: PathKey, mode: UInt16?, modified: Int64?) throws {
+        let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
+            try places.probe?(.describes(key.path))
+            guard let file = try OpenFile(reading: name, in: directory) else { return false }
+            let (status, known) = (try file.status(), state.withLock { $0.journal.records[key] })
+            guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
+            guard let modified, modified != status.modifiedSecond else {
+                try file.describe(mode: mode, modified: nil)
+                return true
+            }
+            try file.describe(mode: mode, modified: modified)
+            // Not the stamp that the file has now: bytes written meanwhile must count as an edit.
+            record.stamp.modified = modified * 1_000_000_000
+            try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
+            return true
+        }
+        guard isDone ?? false else { throw SyncError.changedLocally(.metadata) }
+    }
+
+    /// Makes a directory that the list names.
+    func makeDirectory(_ path: RelativePath, key: PathKey) throws {
+        try places.probe?(.describes(key.path))
+        try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
+        try record([.placed(key, link: nil)])
+    }
+
+    /// Makes a link, or replaces one that a pass has made.
+    ///
+    /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target; ``SyncError/Code/nameTaken`` if its name belongs to
+    ///   something else.
+    func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
+        try verify(path.target(ofLink: text), of: key)
+        try places.inDirectory(of: path, isMaking: true) { directory, name in
+            try places.probe?(.describes(key.path))
+            let found = try directory.status(of: name)
+            if let found, found.kind != .link || !isOwnLink(name, in: directory, key: key) {
+                throw SyncError.taken(key, by: found.kind.words)
+            }
+            places.touch(path)
+            try record([.placed(key, link: text)])
+            // If this fails, the next pass forgets a record without a link.
+            if found == nil { return try directory.makeLink(name, to: text) }
+            let temporaryName = PartNames(path: key.path).bytes + ".link"
+            try places.parts.remove(temporaryName)
+            try places.parts.makeLink(temporaryName, to: text)
+            try places.parts.rename(temporaryName, to: directory, as: name)
+        }
+    }
+
+    /// Removes a link or an empty directory that a pass has made, and the directories that this leaves empty.
+    func displace(_ path: RelativePath, key: PathKey) throws {
+        let isDirectory = state.withLock { $0.journal.placed[key]?.contains(nil) ?? false }
+        try places.inDirectory(of: path, isMaking: false) { directory, name in
+            try places.probe?(.describes(key.path))
+            guard let found = try directory.status(of: name) else { return }
+            places.touch(path)
+            if found.kind == .link, isOwnLink(name, in: directory, key: key) { try directory.remove(name) }
+            if found.kind == .directory, isDirectory { try directory.removeDirectory(name) }
+        }
+        try places.removeEmptyDirectories(above: path)
+        try record([.displaced(key)])
+    }
+
+    /// Writes changes of links and directories to the journal.
+    func record(_ changes: [TargetJournal.Change]) throws {
+        guard !changes.isEmpty else { return }
+        try state.withLock { state throws in try write(changes, &state) }
+    }
+
+    /// Returns whether a link has a text that a pass has given it.
+    private func isOwnLink(_ name: String, in directory: DirectoryHandle, key: PathKey) -> Bool {
+        guard let text = directory.textOfLink(name) else { return false }
+        return state.withLock { $0.journal.placed[key]?.contains(text) ?? false }
+    }
+
+    /// Throws if the path of a link leads through a link that no pass has made.
+    private func verify(_ parts: [String], of key: PathKey) throws {
+        var current = places.root
+        for (depth, part) in parts.enumerated() {
+            let through = RelativePath(trusting: parts).directory(depth + 1)
+            if try current.status(of: part)?.kind == .link, !isOwnLink(part, in: current, key: through) {
+                let reason = "it leads through the link “\(through.shownSafely)”, which no sync has made"
+                throw SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
+            }
+            // A link of the list obeys the same rule.
+            guard let next = try current.existingDirectory(part) else { return }
+            current = next
+        }
+    }
+}
