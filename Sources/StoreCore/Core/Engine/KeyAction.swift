@@ -37,7 +37,7 @@ struct Fetched<Content: Sendable>: Sendable {
             self.content = content(value)
             details = RecordDetails(
                 freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey,
-                guessedEnd: response.guessedEnd)
+                guessedEnd: response.guessedEnd, age: response.age)
         case .notModified(let freshness, let validator):
             self.content = nil
             details = RecordDetails(
@@ -46,6 +46,9 @@ struct Fetched<Content: Sendable>: Sendable {
     }
 
     var freshness: Freshness { details?.fields.freshness ?? .unspecified }
+
+    /// The stamp of the content, whose request has the stamp `start`.
+    func stamp(requestedAt start: Stamp) -> Stamp { start - min(start, details?.age ?? 0) }
 }
 
 /// An effect that a machine requests. The engine carries out the actions of a transition in their order.
