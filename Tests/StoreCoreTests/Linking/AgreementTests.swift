@@ -211,7 +211,8 @@ struct AgreementTests {
         #expect(world.origin.startedCount == 0)
     }
 
-    @Test func `E2: a pushed change of one row does not make the other rows newer`() async throws {
+    @Test(arguments: [true, false])
+    func `E2: a pushed change of one row does not make the other rows newer, also after an update`(_ isUpdated: Bool) async throws {
         let live = ScriptedLiveFetcher<String, [Article]>()
         let feed = Store(
             cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)
@@ -219,12 +220,14 @@ struct AgreementTests {
         let observer = RecordingObserver(feed["home"].publish())
         try await live.send(.content([Article(id: 6), Article(id: 7)]))
         try await observer.next { $0.isCompleted }
+        if isUpdated { await feed["home"].update { $0[0].isLiked = true } }
         world.time.advance(by: .seconds(1))
         world.origin.hold()
         let refresh = Task { [world] in await world.articles[6].refresh() }
         try await world.origin.started(count: 1)
         world.time.advance(by: .seconds(1))
         try await live.send(.change({ $0[1].title = "pushed" }))
+        try await observer.next { $0.content?.last?.title == "pushed" && $0.content?.first?.isLiked == isUpdated }
         world.origin.enqueue(.success(Article(id: 6, title: "fetched")))
         world.origin.release()
         await refresh.value

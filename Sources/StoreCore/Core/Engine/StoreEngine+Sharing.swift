@@ -31,12 +31,16 @@ extension StoreEngine {
                 for key in state.live.values {
                     take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(SharedKey.gap, &transition) }
                 }
+                if let forgotten = state.links?.log.forgetAll() {
+                    clocks.own.count()
+                    effects.leftovers.append(forgotten)
+                }
             }
             return nil
         }
         effects.deliver(onEvent)
-        // Content of other stores may show the entity of an idle key.
-        if let unread { readLater(unread) }
+        // Content of other stores may show the entities of idle keys.
+        if let unread { readLater(unread) } else if change == .gap { reconcileFollowers() }
     }
 
     private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {

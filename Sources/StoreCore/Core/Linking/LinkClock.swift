@@ -79,8 +79,9 @@ struct ChangeLog: Sendable {
     static var limit: Int { 4_096 }
 
     private var keys: [BoxedKey] = []
-    /// The number of changes so far.
+    /// The number of changes so far, and of those before the first remembered one of an empty log.
     private(set) var count: UInt64 = 0
+    private var start: UInt64 = 0
 
     /// - Returns: A forgotten key.
     mutating func append(_ key: BoxedKey) -> BoxedKey? {
@@ -89,15 +90,26 @@ struct ChangeLog: Sendable {
             keys.append(key)
             return nil
         }
-        let place = Int(count % UInt64(Self.limit))
+        let place = place(of: count)
         defer { keys[place] = key }
         return keys[place]
+    }
+
+    private func place(of number: UInt64) -> Int { Int((number - start) % UInt64(Self.limit)) }
+
+    /// Counts a change of any key.
+    ///
+    /// - Returns: The forgotten keys.
+    mutating func forgetAll() -> [BoxedKey] {
+        count += 1
+        defer { (keys, start) = ([], count) }
+        return keys
     }
 
     /// Returns the keys of the changes after a number; `nil` if they are forgotten.
     func keys(after number: UInt64) -> Set<BoxedKey>? {
         guard number <= count, count - number <= UInt64(keys.count) else { return nil }
-        return Set((number..<count).map { keys[Int($0 % UInt64(Self.limit))] })
+        return Set((number..<count).map { keys[place(of: $0)] })
     }
 }
 

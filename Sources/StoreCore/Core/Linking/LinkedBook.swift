@@ -8,6 +8,8 @@ struct LinkedBook<Content: Sendable> {
     var parts: [String: Stamp] = [:]
     /// The newest value at a loaded full place, while the key has no content (E6).
     var row: Content?
+    /// Whether the accepted content came from the cacher, so that another process has saved its places (E8).
+    var isReceived = false
 
     // The linked content.
 
@@ -19,6 +21,10 @@ struct LinkedBook<Content: Sendable> {
     var pending: [PendingChanges<Content>] = []
     /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
+    /// The revision of the last change by entities, and the times of its last and next save (E8).
+    var changed = Ticket(number: 0)
+    var lastSave: MonotonicInstant?
+    var saveDue: MonotonicInstant?
 }
 
 /// The pending changes of the entities of one link, by the positions of their places.
@@ -88,8 +94,8 @@ enum LinkChange<Content: Sendable>: Sendable {
     case fetched(Stamp, over: Content?)
     /// A page of this moment was added.
     case page(Stamp, Content)
-    /// The content was changed; only the places that differ are newer.
-    case changed(from: Content?, at: Stamp)
+    /// The content was changed; only the places that differ are newer. The others keep the values of `over`, if it is not the same content.
+    case changed(from: Content?, at: Stamp, over: Content? = nil)
     /// The value of a place was merged; a fragment does not raise the stamp of the content (E3).
     case merged(from: Content, at: Stamp, isWhole: Bool)
 }
@@ -105,6 +111,8 @@ struct LinkOutcome: OptionSet {
     static let reconciled = LinkOutcome(rawValue: 4)
     /// Elements were removed, so that positions have changed.
     static let removed = LinkOutcome(rawValue: 8)
+    /// The cacher lacks the change, because this process has made it.
+    static let local = LinkOutcome(rawValue: 16)
 }
 
 /// The layer between accepted content and patches, as a transition uses it.
@@ -187,6 +195,7 @@ extension KeyMachine {
         transition.linkChange = nil
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, change, true)
+        book.linked?.value.isReceived = false
         if outcome.contains(.removed) { elementsRemoved(from: before) }
         // A copied value may have another identity in its list.
         if outcome.contains(.accepted) { sides?.mergeIndex = nil }
@@ -200,7 +209,23 @@ extension KeyMachine {
         guard let layer = transition.links, book.held != nil else { return }
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, nil, true)
+        book.linked?.value.isReceived = true
         show(outcome, from: before, &transition)
+    }
+
+    /// Whether the last change by entities is saved later, because another one was saved a short while ago (E8).
+    mutating func defersLinkedSave(_ transition: inout Transition) -> Bool {
+        guard let linked = book.linked?.value, linked.changed == book.revision, rules.policy.saveInterval > .zero,
+            !desk.callers.values.contains(where: { $0.isSavedNeed })
+        else { return false }
+        if linked.saveDue != nil { return true }
+        let now = transition.now
+        if let due = linked.lastSave?.advanced(by: rules.policy.saveInterval), now < due {
+            book.linked?.value.saveDue = due
+            return true
+        }
+        book.linked?.value.lastSave = now
+        return false
     }
 
     /// Adapts the sizes of the pages to a list that elements were removed from.
@@ -214,8 +239,17 @@ extension KeyMachine {
         if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
             sides?.mergeIndex = nil
-            note(.derived)
-            book.revision = transition.tickets.next()
+            if outcome.contains(.local) || saving.tried != book.revision {
+                note(.derived)
+                let revision = transition.tickets.next()
+                book.revision = revision
+                book.linked?.value.changed = revision
+                book.linked?.value.isReceived = false
+            } else {
+                // The process that has made the change saves it.
+                book.revision = transition.tickets.next()
+                saving.tried = book.revision
+            }
         }
         if !outcome.isDisjoint(with: [.accepted, .shown]) {
             rebuildOverlay(&transition)
