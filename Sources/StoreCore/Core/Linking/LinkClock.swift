@@ -39,17 +39,20 @@ final class LinkClocks: Sendable {
     let fields = Lock<[String: EntityField]>([:])
     /// The clocks of the linked stores, and of those that they link to.
     let sources: [LinkClock]
+    /// The only one of them, for hits in memory; `nil` if there are several or none.
+    private let only: LinkClock?
 
     init(_ links: [LinkRules]) {
         var sources: [LinkClock] = []
         for clock in links.flatMap({ $0.entities.clocks.all }) where !sources.contains(where: { $0 === clock }) { sources.append(clock) }
         self.sources = sources
+        only = sources.count == 1 ? sources[0] : nil
     }
 
     var all: [LinkClock] { [own] + sources }
 
     /// A number that changes with each change of what a linked store shows: the sum of counters that only grow.
-    var number: UInt64 { sources.reduce(0) { $0 &+ $1.number } }
+    var number: UInt64 { only?.number ?? sources.reduce(0) { $0 &+ $1.number } }
 
     /// The same number, for a store that links to this one.
     var numberForFollowers: UInt64 { number &+ own.number }
