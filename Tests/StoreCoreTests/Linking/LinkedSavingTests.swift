@@ -21,7 +21,7 @@ struct LinkedSavingTests {
             cacher: cacher, fetcher: world.feedOrigin, links: [.elements(of: world.articles)], time: world.time)
         await world.articles[7].update(Article(id: 7))
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
-        let observer = try await RecordingObserver(#require(feed)["home"].publish())
+        let observer = try RecordingObserver(#require(feed)["home"].publish())
         try await observer.next { $0.isCompleted }
         try await #require(feed).waitUntilSaved()
         let before = cacher.calls(.save).count
@@ -72,6 +72,18 @@ struct LinkedSavingTests {
         for id in 0..<600 { numbersOnDisk.change(id, to: 5, delivers: !hasGap) }
         if hasGap { numbersOnDisk.announceGap() }
         try await list.next { $0.content?.allSatisfy { $0.value == 5 } == true }
+    }
+
+    @Test func `E9: the last 4 096 changed keys are known, but none from before a gap`() {
+        var log = ChangeLog()
+        for key in 0..<10 { _ = log.append(BoxedKey(key)) }
+        #expect(log.keys(after: 8) == [BoxedKey(8), BoxedKey(9)])
+        #expect(log.forgetAll().count == 10)
+        #expect(log.keys(after: 10) == nil)
+        #expect(log.keys(after: 11)?.isEmpty == true)
+        for key in 0...ChangeLog.limit { _ = log.append(BoxedKey(key)) }
+        #expect(log.keys(after: 11) == nil)
+        #expect(log.keys(after: 12) == Set((1...ChangeLog.limit).map { BoxedKey($0) }))
     }
 
     /// An origin behind a cache, which states the age of its responses.

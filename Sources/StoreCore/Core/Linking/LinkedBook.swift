@@ -179,6 +179,8 @@ extension KeyMachine {
     /// The value of a place is newer than this entity: changes content and stamp, but not the freshness (E3).
     mutating func merged(_ content: Content, at stamp: Stamp, isWhole: Bool, _ transition: inout Transition) {
         guard let old = book.held?.record.content else { return }
+        // The request for the value began after these changes were confirmed, so the value contains them (E5).
+        if isWhole { discardPatches(&transition) { $0.isConfirmed && $0.confirmed < stamp } }
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
         transition.discarded.append(old)
         book.held?.record.content = content

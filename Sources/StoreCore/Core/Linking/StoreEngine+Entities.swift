@@ -124,9 +124,7 @@ extension StoreEngine {
             return isNewer
         }
         guard isNewer else { return }
-        clocks.own.count()
-        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
-        effects.marks.append(LinkMark(engine: self, key: key, isRead: false))
+        noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
         take(cell, &state, &effects) { key, transition in
             if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }

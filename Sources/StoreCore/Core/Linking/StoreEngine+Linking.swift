@@ -62,16 +62,21 @@ extension StoreEngine {
             state.links?.removals.forget(key.param)
         }
         if after != turn.before || transition.removal != nil {
-            clocks.own.count()
-            if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
-            effects.marks.append(
-                LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
+            let isRead = after.isKnown && (!turn.before.isKnown || !after.hasContent)
+            noteLinkedChange(of: key.param, isRead: isRead, &state, &effects)
         }
         // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
         if !links.isEmpty, turn.before.isKnown, after.revision != turn.before.revision || turn.hasLostChanges {
             mergeLater(turn.unread, key.param)
         }
         for event in turn.deliver(to: &effects) { state.report(event, key.param, &effects) }
+    }
+
+    /// Counts a change that other stores may show, before it becomes visible, and marks it for them.
+    func noteLinkedChange(of key: BoxedKey, isRead: Bool, _ state: inout EngineState, _ effects: inout Effects) {
+        clocks.own.count()
+        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+        effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
     }
 
     /// Reconciles the key at a place before an observer looks.
