@@ -338,6 +338,18 @@ struct AgreementTests {
         #expect(try await load.value == [Article(id: 7, title: "new", author: Writer(id: "ada", name: "Countess"))])
     }
 
+    @Test func `E1: the row of a key without content shows the newer entity inside it`() async throws {
+        let (writers, articles) = world.storesOfWriters()
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        let list = try await observeCompleted(feed["home"].publish())
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        try await list.next { $0.content?.first?.author.name == "Countess" }
+        await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
+    }
+
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
         let (writers, articles) = world.storesOfWriters()
         let feed = PaginationStore(

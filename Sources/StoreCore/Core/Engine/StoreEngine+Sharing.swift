@@ -34,13 +34,14 @@ extension StoreEngine {
                 if let forgotten = state.links?.log.forgetAll() {
                     clocks.own.count()
                     effects.leftovers.append(forgotten)
+                    effects.marks.append(LinkMark(engine: self, key: nil, isRead: true))
                 }
             }
             return nil
         }
         effects.deliver(onEvent)
-        // Content of other stores may show the entities of idle keys.
-        if let unread { readLater(unread) } else if change == .gap { reconcileFollowers() }
+        // Content of other stores may show the entity of an idle key.
+        if let unread { readLater(unread) }
     }
 
     private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {

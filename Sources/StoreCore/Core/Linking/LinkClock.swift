@@ -126,7 +126,7 @@ struct EntityRows: Sendable {
 
     struct Row: Sendable {
         /// The value of a full place, with the newer fields; `nil` if only fragments show the key.
-        private(set) var content: BoxedContent?
+        var content: BoxedContent?
         private(set) var stamp: Stamp = 0
         /// The fields of fragments that are newer than the content, by name.
         private(set) var parts: [String: Part] = [:]
@@ -166,6 +166,8 @@ struct EntityRows: Sendable {
     private var order: [BoxedKey] = []
     /// Values that are not newer are of a scope that was cleared or closed.
     private(set) var floor: Stamp = 0
+
+    var isEmpty: Bool { rows.isEmpty }
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
 

@@ -84,7 +84,8 @@ enum RemovalStep: Hashable, Sendable {
 /// A change of an entity that is to be marked in the stores that show it.
 struct LinkMark: Sendable {
     let engine: StoreEngine
-    let key: BoxedKey
+    /// The key; `nil` if any may have changed.
+    let key: BoxedKey?
     /// Whether linked content may have a newer value, because the entity was read.
     let isRead: Bool
 }

@@ -22,7 +22,10 @@ extension StoreEngine {
             keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
                 let resolved = state.resolve(key)
                 var value = value(of: resolved, &state, &effects)
-                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) { value.show(row) }
+                if value.content == nil, var row = clocks.rows.withLock({ $0[resolved] }) {
+                    if let content = row.content, !links.isEmpty { row.content = following(content, at: row.stamp, turn) }
+                    value.show(row)
+                }
                 value.key = resolved
                 value.isHidden = state.links?.removals.isRunning(resolved) ?? false
                 value.removal = state.links?.removals.stamp(of: resolved)
@@ -31,6 +34,21 @@ extension StoreEngine {
         }
         turn.add(effects, of: self)
         return values
+    }
+
+    /// A row with the newer entities inside it, as the content of its key would show them.
+    private func following(_ row: BoxedContent, at stamp: Stamp, _ turn: LinkTurn) -> BoxedContent {
+        var row = row
+        for link in links {
+            let places = link.keys(row)
+            var values: [Int: BoxedContent] = [:]
+            for (key, entity) in link.entities.values(of: places.distinct, turn) {
+                guard entity.stamp > stamp, let content = entity.content, link.identity(content) ?? key == key else { continue }
+                for position in places.positions(of: key) { values[position] = link.project(content) }
+            }
+            if !values.isEmpty { link.assign(&row, values) }
+        }
+        return row
     }
 
     private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {

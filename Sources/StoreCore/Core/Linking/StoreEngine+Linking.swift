@@ -97,25 +97,15 @@ extension StoreEngine {
         state.withLock { state in
             let numbers = links.indices.filter { links[$0].entities === mark.engine }
             // A list is saved with the change, and content that others show passes it on.
-            let isEager = mark.isRead || backing != nil || state.links?.followers.isEmpty == false
-            for key in state.live.values where key.value.shows(mark.key, numbers) {
+            let isFollowed = state.links?.followers.isEmpty == false
+            let isEager = mark.isRead || backing != nil || isFollowed
+            // The rows of keys without content show the entities inside them as well.
+            if isFollowed, !clocks.rows.withLock({ $0.isEmpty }) { effects.marks.append(LinkMark(engine: self, key: nil, isRead: false)) }
+            for key in state.live.values where mark.key.map({ key.value.shows($0, numbers) }) ?? key.value.isOutdated(links) {
                 if isEager || !key.value.mark(&effects.observers) { take(key, &state, &effects) { _, _ in } }
             }
         }
         return effects
-    }
-
-    /// Reconciles the live content of the stores that link to this one, because any key may have changed.
-    func reconcileFollowers() {
-        for follower in linkFollowers {
-            var effects = Effects()
-            follower.state.withLock { state in
-                for key in state.live.values where key.value.isOutdated(follower.links) {
-                    follower.take(key, &state, &effects) { _, _ in }
-                }
-            }
-            effects.deliver(follower.onEvent)
-        }
     }
 
     /// The newest value that a loaded full place of another store shows for a key of this one.
