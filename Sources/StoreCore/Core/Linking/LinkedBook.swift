@@ -68,12 +68,13 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
         all = ContiguousArray(keys)
         first.reserveCapacity(all.count)
         for (position, key) in all.enumerated() {
-            let found = self.position(of: key)
-            if found >= 0 { others[found, default: []].append(position) } else { first.insert(HashIndex.hash(key), at: position) }
+            let hash = HashIndex.hash(key)
+            let found = self.position(of: key, hash)
+            if found >= 0 { others[found, default: []].append(position) } else { first.insert(hash, at: position) }
         }
     }
 
-    private func position(of key: Key) -> Int { first.position(HashIndex.hash(key)) { all[$0] == key } }
+    private func position(of key: Key, _ hash: UInt32) -> Int { first.position(hash) { all[$0] == key } }
 
     var keys: [BoxedKey] { all.map { BoxedKey($0) } }
 
@@ -83,7 +84,8 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
     }
 
     func positions(of key: BoxedKey) -> [Int] {
-        let found = position(of: key.value(as: Key.self))
+        // A boxed key has its hash, so that a look at every live key computes none.
+        let found = position(of: key.value(as: Key.self), HashIndex.hash(key))
         return found < 0 ? [] : [found] + (others[found] ?? [])
     }
 }
