@@ -112,7 +112,7 @@ struct EntityValue: Sendable {
     var patches: [@Sendable (inout BoxedContent) -> Void] = []
     /// Whether the entity may have content that only the cacher knows.
     var isUnread = false
-    /// Whether the content came from the cacher, so that another process has saved its places.
+    /// Whether the content came from a shared cacher, so that the process that has changed it saves its places.
     var isReceived = false
     /// Whether the entity is being removed.
     var isHidden = false

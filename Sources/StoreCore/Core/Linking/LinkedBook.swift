@@ -8,7 +8,7 @@ struct LinkedBook<Content: Sendable> {
     var parts: [String: Stamp] = [:]
     /// The newest value at a loaded full place, while the key has no content (E6).
     var row: Content?
-    /// Whether the accepted content came from the cacher, so that another process has saved its places (E8).
+    /// Whether the accepted content came from a shared cacher, so that the process that has changed it saves its places (E8).
     var isReceived = false
 
     // The linked content.
@@ -213,7 +213,7 @@ extension KeyMachine {
         guard let layer = transition.links, book.held != nil else { return }
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, nil, true)
-        book.linked?.value.isReceived = true
+        book.linked?.value.isReceived = rules.isShared
         show(outcome, from: before, &transition)
     }
 
