@@ -235,6 +235,24 @@ struct AgreementTests {
         try await observer.next { $0.content?.map(\.title) == ["fetched", "pushed"] }
     }
 
+    @Test func `E2, E4: a changed entity keeps the validator of a list, and its confirmation makes no place newer`() async throws {
+        world.feedOrigin.enqueue(.page([Article(id: 7)], validator: Validator(entityTag: "a")), .notModified())
+        _ = try await world.feed["home"].requireData()
+        await world.articles[7].update(Article(id: 7, title: "changed"))
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        await world.feed["home"].refresh()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["changed"])
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["fetched"])
+        #expect(world.feedOrigin.startedCount == 2)
+    }
+
     @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
@@ -301,6 +319,19 @@ struct AgreementTests {
         await world.articles[7].update(Article(id: 8))
         #expect(try await list[1].requireData() == [Article(id: 7)])
         #expect(events.all.map(\.description).contains { $0.hasSuffix("1: ignored the entity of key 7, which calls itself 8") })
+    }
+
+    @Test func `E10: a row that a window drops is no place any longer`() async throws {
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, paging: PagingPolicy(maximumPages: 2),
+            links: [.elements(of: world.articles)], time: world.time)
+        world.feedOrigin.enqueue(
+            .page([Article(id: 1), Article(id: 2)], nextKey: "2"), .page([Article(id: 3)], nextKey: "3", prevKey: "1"),
+            .page([Article(id: 4)], prevKey: "2"))
+        let list = try await observeCompleted(feed["home"].publish())
+        for _ in 0..<2 { #expect(await feed["home"].requestNextData() == .loaded) }
+        for id in 1...4 { await world.articles[id].update(Article(id: id, isLiked: id.isMultiple(of: 2))) }
+        try await list.next { $0.content == [Article(id: 3), Article(id: 4, isLiked: true)] }
     }
 
     @Test func `E9: content without links has no stamps`() async throws {
