@@ -47,7 +47,7 @@ struct Fetched<Content: Sendable>: Sendable {
 
     var freshness: Freshness { details?.fields.freshness ?? .unspecified }
 
-    /// The stamp of the content, whose request has the stamp `start`.
+    /// The stamp of content that was requested at `start`: earlier by the age that the origin stated.
     func stamp(requestedAt start: Stamp) -> Stamp { start - min(start, details?.age ?? 0) }
 }
 
