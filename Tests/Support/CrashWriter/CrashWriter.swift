@@ -42,6 +42,7 @@ enum CrashWriter {
         case "format":
             let mode = arguments.next() ?? ""
             try await FormatModes.run(mode, directory, Array(arguments))
+        case "links": try await LinkModes.run(directory, from: number())
         case "life":
             let mode = arguments.next() ?? ""
             try await OutboxLife.run(mode, directory, Array(arguments))
