@@ -76,7 +76,7 @@ package final class RecordDetails: Sendable {
         guard hasNext || hasPrev || validator != nil || freshness != .unspecified || guessedEnd != nil || age > .zero else { return nil }
         self.init(
             keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, guessedEnd, nil, false,
-            age: Stamp(max(0, min(age / Duration.microseconds(1), 1e18))))
+            age: age > .zero ? Stamp(min(age / Duration.microseconds(1), 1e18)) : 0)
     }
 
     /// Creates the details of a list after a page was added.
