@@ -128,6 +128,8 @@ struct EntityRows: Sendable {
         /// The value of a full place, with the newer fields; `nil` if only fragments show the key.
         var content: BoxedContent?
         private(set) var stamp: Stamp = 0
+        /// The number of the last change of entities inside the content that it shows; zero if none was looked for.
+        var reconciled: UInt64 = 0
         /// The fields of fragments that are newer than the content, by name.
         private(set) var parts: [String: Part] = [:]
 
@@ -144,7 +146,7 @@ struct EntityRows: Sendable {
             var value = value
             parts = parts.filter { $0.value.stamp > stamp }
             for (name, part) in parts { fields[name]?.set(&value, part.value) }
-            (content, self.stamp) = (value, stamp)
+            (content, self.stamp, reconciled) = (value, stamp, 0)
             return true
         }
 
@@ -156,6 +158,7 @@ struct EntityRows: Sendable {
             for number in numbers where stamp > max(self.stamp, parts[fields[number].name]?.stamp ?? 0) {
                 if var content { fields[number].set(&content, values[number]); self.content = content }
                 parts[fields[number].name] = Part(stamp: stamp, value: values[number])
+                reconciled = 0
                 isNewer = true
             }
             return isNewer

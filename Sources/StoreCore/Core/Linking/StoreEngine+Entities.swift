@@ -22,9 +22,8 @@ extension StoreEngine {
             keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
                 let resolved = state.resolve(key)
                 var value = value(of: resolved, &state, &effects)
-                if value.content == nil, var row = clocks.rows.withLock({ $0[resolved] }) {
-                    if let content = row.content, !links.isEmpty { row.content = following(content, at: row.stamp, turn) }
-                    value.show(row)
+                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) {
+                    value.show(links.isEmpty ? row : following(row, of: resolved, turn))
                 }
                 value.key = resolved
                 value.isHidden = state.links?.removals.isRunning(resolved) ?? false
@@ -37,18 +36,23 @@ extension StoreEngine {
     }
 
     /// A row with the newer entities inside it, as the content of its key would show them.
-    private func following(_ row: BoxedContent, at stamp: Stamp, _ turn: LinkTurn) -> BoxedContent {
-        var row = row
+    private func following(_ row: EntityRows.Row, of key: BoxedKey, _ turn: LinkTurn) -> EntityRows.Row {
+        let number = clocks.number
+        guard var content = row.content, row.reconciled != number else { return row }
+        turn.discard(content)
         for link in links {
-            let places = link.keys(row)
+            let places = link.keys(content)
             var values: [Int: BoxedContent] = [:]
             for (key, entity) in link.entities.values(of: places.distinct, turn) {
-                guard entity.stamp > stamp, let content = entity.content, link.identity(content) ?? key == key else { continue }
-                for position in places.positions(of: key) { values[position] = link.project(content) }
+                guard entity.stamp > row.stamp, let inner = entity.content, link.identity(inner) ?? key == key else { continue }
+                for position in places.positions(of: key) { values[position] = link.project(inner) }
             }
-            if !values.isEmpty { link.assign(&row, values) }
+            if !values.isEmpty { link.assign(&content, values) }
         }
-        return row
+        var followed = row
+        (followed.content, followed.reconciled) = (content, number)
+        clocks.rows.withLock { [followed] in $0.keep(followed, of: key) }
+        return followed
     }
 
     private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
