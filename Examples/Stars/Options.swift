@@ -4,7 +4,7 @@ import RemoteRouting
 /// The options of the command line.
 struct Options {
     enum Action: Hashable {
-        case show, add(String), retry, discard, story
+        case show, more, add(String), retry, discard, story
     }
 
     var action = Action.show
@@ -24,9 +24,10 @@ struct Options {
     }
 
     static let usage = """
-        usage: stars [show | add <repository> | retry | discard | story] [--offline]
-                     [--lenient] [--slow <seconds>] [--forgetful] [--wait <seconds>]
-                     [--origin <url>] [--directory <path>] [--fresh] [--plain]
+        usage: stars [show | more | add <repository> | retry | discard | story]
+                     [--offline] [--lenient] [--slow <seconds>] [--forgetful]
+                     [--wait <seconds>] [--origin <url>] [--directory <path>]
+                     [--fresh] [--plain]
 
         Shows repositories and lets you star them, also offline: a star is kept in an
         outbox until the origin has it. The origin is part of the program. Try:
@@ -39,6 +40,7 @@ struct Options {
           stars retry --lenient            the refused star is sent again
 
           show                 shows the repositories; the default with an option
+          more                 shows the next page, too, in this run and later ones
           add <repository>     stars a repository
           retry                sends refused stars again
           discard              gives up refused stars
@@ -101,6 +103,7 @@ struct Options {
         // The first run of a newcomer is the story; a run with options is one of its steps.
         case (nil, _): action = given.allSatisfy { $0 == "--plain" } ? .story : .show
         case ("show", 1): action = .show
+        case ("more", 1): action = .more
         case ("add", 2): action = .add(words[1])
         case ("retry", 1): action = .retry
         case ("discard", 1): action = .discard

@@ -12,25 +12,28 @@ struct Star: Command, Hashable {
 
 /// The data of the app: the repositories, and the stars that the origin does not have yet.
 struct StarList: Sendable {
-    let repositories: Store<UnitParam, [Repository]>
+    /// All repositories, page by page.
+    let repositories: PaginationStore<UnitParam, Repository>
     let outbox: Outbox
 
     /// Opens the data of the last run; shows the stars that are still to be sent.
     init(api: RemoteHost, directory: URL) async throws {
-        repositories = Store(
+        repositories = PaginationStore(
             // Several runs of the program may use the directory at the same time, like an app and its extension.
             cacher: FileCacher(directory: directory.appending(path: "repositories"), sharing: .processes),
-            fetcher: api.fetcher { (_: UnitParam) in StarsAPI.repositories })
+            fetcher: api.pages { (_: UnitParam) in StarsAPI.repositories },
+            // A run shows the pages that earlier runs have loaded.
+            policy: StorePolicy(refreshScope: .loadedPages))
         outbox = try Outbox(directory: directory.appending(path: "outbox"))
         await outbox.register(
-            Star.self, patching: repositories, at: { _ in UnitParam() },
+            Star.self, patching: repositories, element: \.repository,
             // A star that waits does not hold up those of other repositories.
             lane: \.repository,
-            patch: { star, repositories in
-                // The content may have been fetched after the origin has performed the command, or may lack the repository.
-                guard let index = repositories.firstIndex(where: { $0.name == star.repository && !$0.isStarred }) else { return }
-                repositories[index].isStarred = true
-                repositories[index].stars += 1
+            patch: { _, repository in
+                // The page may have been fetched after the origin has performed the command.
+                guard !repository.isStarred else { return }
+                repository.isStarred = true
+                repository.stars += 1
             },
             perform: api.delivery {
                 StarsAPI.star(repository: $0.repository)
@@ -54,6 +57,13 @@ struct StarList: Sendable {
         }
         try await outbox.submit(Star(repository: repository))
         return true
+    }
+
+    /// Loads the next page of the list.
+    func more() async -> PageRequest {
+        // The first run has no list yet.
+        _ = await repositories.flowable.getData()
+        return await repositories.flowable.requestNextData()
     }
 
     /// Sends all refused stars again.
@@ -91,11 +101,13 @@ struct StarList: Sendable {
         }
     }
 
-    /// A name that is not in the list.
+    /// A name that is not in the loaded pages.
     struct UnknownRepository: Error, CustomStringConvertible {
         var name: String
         var known: [String]
 
-        var description: String { "the list has no repository \(name); it has \(known.joined(separator: ", "))" }
+        var description: String {
+            "the loaded pages have no repository \(name); they have \(known.joined(separator: ", ")); stars more loads another page"
+        }
     }
 }

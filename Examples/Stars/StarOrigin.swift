@@ -41,7 +41,7 @@ final class StarOrigin: Sendable {
         self.behavior = Mutex(behavior)
         origin = try LoopbackOrigin()
         origin.on(.get, "/repositories") { [weak self] request in
-            .json(self?.repositories ?? []).tagged().revalidated(by: request)
+            .pages(of: self?.repositories ?? [], for: request, size: 4).tagged().revalidated(by: request)
         }
         origin.on(.post, "/repositories/:repository/star") { [weak self] request in
             await self?.star(request.parameter("repository"), request.headers["Idempotency-Key"]) ?? .status(503)
@@ -111,6 +111,9 @@ final class StarOrigin: Sendable {
 
     private static func path(of repository: String) -> String { "/repositories/\(repository)/star" }
 
-    private static let names = ["swift", "swift-docc", "swift-syntax", archived]
+    private static let names = [
+        "swift", "swift-docc", "swift-syntax", archived, "swift-format", "swift-driver", "swift-nio", "swift-log", "swift-crypto",
+        "swift-cmark", "swift-lmdb", "swift-build",
+    ]
     private static let archived = "swift-web"
 }

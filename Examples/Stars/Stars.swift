@@ -55,6 +55,12 @@ struct Stars {
         switch options.action {
         case .add(let repository):
             if try await !list.star(repository) { screen.write("  \(repository) is starred already") }
+        case .more:
+            switch await list.more() {
+            case .noPage: screen.write("  the list has no further page")
+            case .failed: screen.write("  ▲ the next page could not be fetched")
+            case .loaded, .joined, .notLoadedYet, .superseded: break
+            }
         case .retry: if try await !list.retry() { screen.write("  no star was refused") }
         case .discard: if try await !list.discard() { screen.write("  no star was refused") }
         case .show, .story: break

@@ -2,7 +2,8 @@ import Foundation
 import RemoteRouting
 
 /// A repository, as the API describes it to the user.
-struct Repository: Codable, Hashable, Sendable {
+struct Repository: Codable, Hashable, Identifiable, Sendable {
+    var id: String { name }
     var name: String
     /// The number of stars of all users.
     var stars: Int

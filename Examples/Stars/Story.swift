@@ -72,6 +72,18 @@ struct Story {
         check("the retry is accepted", program.shows("★ swift-web", nil) && program.status == 0)
         check("the origin has one star more", origin.stars(of: "swift-web") == 1)
 
+        screen.heading("7. The list has further pages")
+        program = try await stars("more")
+        check("the second page is shown", program.shows("☆ swift-format", nil) && program.status == 0)
+        origin.goDown()
+        program = try await stars("add", "swift-format")
+        check("a star on it is shown, and marked as waiting", program.shows("★ swift-format", "◌ waits") && program.status == 1)
+        program = try await stars()
+        check("page and star are still there after a restart", program.shows("★ swift-format", "◌ waits") && program.status == 1)
+        try origin.comeBack()
+        program = try await stars()
+        check("the star is delivered", program.shows("★ swift-format", nil) && program.status == 0)
+
         let broken = checks.count { !$0 }
         screen.write("", broken == 0 ? "✓ all \(checks.count) checks hold" : "✗ \(broken) of \(checks.count) checks do not hold", "")
         return broken == 0

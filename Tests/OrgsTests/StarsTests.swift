@@ -73,6 +73,21 @@ final class StarsTests {
         #expect(run.shows("★ swift         70001\n"))
     }
 
+    @Test func `O18: a star on a further page is shown after a restart, and the page stays`() async throws {
+        #expect(try await stars("more").shows("☆ swift-format    864\n"))
+        for arguments in [["add", "swift-format"], []] {
+            let run = try await ended(start(arguments + ["--offline", "--wait", "3600"]))
+            #expect(run.status == 1)
+            #expect(run.shows("★ swift-format    865  ◌ waits to be sent"))
+        }
+        let run = try await stars()
+        #expect(run.status == 0)
+        #expect(run.shows("★ swift-format    865\n"))
+        #expect(try await stars("more", "--offline").shows("▲ the next page could not be fetched\n"))
+        #expect(try await stars("more").shows("☆ swift-crypto"))
+        #expect(try await stars("more").shows("the list has no further page\n"))
+    }
+
     @Test func `O5: a refused star is taken back with its reason, and is sent again or dropped`() async throws {
         let refused = "☆ swift-web      1147  ✗ refused: swift-web is archived\n"
         #expect(try await stars("add", "swift-web").shows(refused))

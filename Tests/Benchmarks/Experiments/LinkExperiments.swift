@@ -1,7 +1,7 @@
 internal import StoreCore
 
 extension Experiment {
-    static var links: [Experiment] { [linkedHit, linkedChange, linkedChanges, linkedPlace] }
+    static var links: [Experiment] { [linkedHit, linkedChange, linkedChanges, linkedPlace, linkedEntity] }
 
     // MARK: Hit
 
@@ -120,22 +120,47 @@ extension Experiment {
 
     private static let linkedPlace = Experiment(
         section: .memory,
-        figures: [Figure(name: "linked-place", title: "bytes per row of an observed linked list (floor: without links)", unit: .bytes)],
+        figures: [
+            Figure(
+                name: "linked-place", title: "bytes per row of a further observed list of linked entities (floor: without links)",
+                unit: .bytes)
+        ],
         isSteady: true
     ) { _ in
+        [
+            (.floor, { await bytesPerRow(linked: false, afterFirst: true) }),
+            (.storehouse, { await bytesPerRow(linked: true, afterFirst: true) }),
+        ]
+    }
+
+    private static let linkedEntity = Experiment(
+        section: .memory,
+        figures: [
+            Figure(
+                name: "linked-entity", title: "bytes per row of the first observed list of its entities (floor: without links)",
+                unit: .bytes)
+        ],
+        isSteady: true
+    ) { _ in
+        [
+            (.floor, { await bytesPerRow(linked: false, afterFirst: false) }),
+            (.storehouse, { await bytesPerRow(linked: true, afterFirst: false) }),
+        ]
+    }
+
+    /// Measures an observed list. The first list with links gives each entity a stamp, which is part of its record.
+    private static func bytesPerRow(linked isLinked: Bool, afterFirst isFurther: Bool) async -> [Double] {
         let rows = 20_000
-        @Sendable func bytes(linked isLinked: Bool) async -> [Double] {
-            let users = await entities(rows)
-            let ready = Gate(expecting: 1)
-            let growth = await HeapUsage.growth {
-                let lists = await list(rows, of: isLinked ? users : nil)
-                Task { for await _ in lists[0].publish() { ready.arrive() } }
-                await ready.wait()
-            }
-            withExtendedLifetime(users) {}
-            return [growth / Double(rows)]
+        let users = await entities(rows)
+        let first = isFurther ? await list(rows, of: users) : nil
+        let ready = Gate(expecting: 1)
+        let growth = await HeapUsage.growth {
+            let lists = await list(rows, of: isLinked ? users : nil)
+            Task { for await _ in lists[0].publish() { ready.arrive() } }
+            await ready.wait()
         }
-        return [(.floor, { await bytes(linked: false) }), (.storehouse, { await bytes(linked: true) })]
+        withExtendedLifetime((users, first)) {}
+        return [growth / Double(rows)]
     }
 
     // MARK: Stores

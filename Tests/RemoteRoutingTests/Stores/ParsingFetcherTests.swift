@@ -122,6 +122,7 @@ struct ParsingFetcherTests {
         let fetcher = host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
         let own = try await OwnFetcher(host: host).fetch(param: 1, revalidating: nil)
         #expect(try await fetcher.fetch(param: 1, revalidating: nil) == own)
+        #expect(try await fetcher.respond(to: .content(1, revalidating: nil)).age == .seconds(fields["Age"] == nil ? 0 : 20))
         guard case .modified(_, let freshness, let validator) = own else { return }
         let isFresh = fields["Cache-Control"]?.contains("max-age") == true && fields["Vary"] != "X-User"
         #expect((freshness.lifetime ?? .zero > .zero) == isFresh)

@@ -211,7 +211,8 @@ struct AgreementTests {
         #expect(world.origin.startedCount == 0)
     }
 
-    @Test func `E2: a pushed change of one row does not make the other rows newer`() async throws {
+    @Test(arguments: [true, false])
+    func `E2: a pushed change of one row does not make the other rows newer, also after an update`(_ isUpdated: Bool) async throws {
         let live = ScriptedLiveFetcher<String, [Article]>()
         let feed = Store(
             cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)
@@ -219,17 +220,37 @@ struct AgreementTests {
         let observer = RecordingObserver(feed["home"].publish())
         try await live.send(.content([Article(id: 6), Article(id: 7)]))
         try await observer.next { $0.isCompleted }
+        if isUpdated { await feed["home"].update { $0[0].isLiked = true } }
         world.time.advance(by: .seconds(1))
         world.origin.hold()
         let refresh = Task { [world] in await world.articles[6].refresh() }
         try await world.origin.started(count: 1)
         world.time.advance(by: .seconds(1))
         try await live.send(.change({ $0[1].title = "pushed" }))
+        try await observer.next { $0.content?.last?.title == "pushed" && $0.content?.first?.isLiked == isUpdated }
         world.origin.enqueue(.success(Article(id: 6, title: "fetched")))
         world.origin.release()
         await refresh.value
         #expect(try await world.articles[6].requireData().title == "fetched")
         try await observer.next { $0.content?.map(\.title) == ["fetched", "pushed"] }
+    }
+
+    @Test func `E2, E4: a changed entity keeps the validator of a list, and its confirmation makes no place newer`() async throws {
+        world.feedOrigin.enqueue(.page([Article(id: 7)], validator: Validator(entityTag: "a")), .notModified())
+        _ = try await world.feed["home"].requireData()
+        await world.articles[7].update(Article(id: 7, title: "changed"))
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { [world] in await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        await world.feed["home"].refresh()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["changed"])
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["fetched"])
+        #expect(world.feedOrigin.startedCount == 2)
     }
 
     @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
@@ -300,6 +321,19 @@ struct AgreementTests {
         #expect(events.all.map(\.description).contains { $0.hasSuffix("1: ignored the entity of key 7, which calls itself 8") })
     }
 
+    @Test func `E10: a row that a window drops is no place any longer`() async throws {
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, paging: PagingPolicy(maximumPages: 2),
+            links: [.elements(of: world.articles)], time: world.time)
+        world.feedOrigin.enqueue(
+            .page([Article(id: 1), Article(id: 2)], nextKey: "2"), .page([Article(id: 3)], nextKey: "3", prevKey: "1"),
+            .page([Article(id: 4)], prevKey: "2"))
+        let list = try await observeCompleted(feed["home"].publish())
+        for _ in 0..<2 { #expect(await feed["home"].requestNextData() == .loaded) }
+        for id in 1...4 { await world.articles[id].update(Article(id: id, isLiked: id.isMultiple(of: 2))) }
+        try await list.next { $0.content == [Article(id: 3), Article(id: 4, isLiked: true)] }
+    }
+
     @Test func `E9: content without links has no stamps`() async throws {
         let plain = Store(cacher: MemoryCacher<Int, Article>(), time: world.time) { Article(id: $0) }
         _ = try await plain[7].requireData()
@@ -333,6 +367,18 @@ struct AgreementTests {
         world.feedOrigin.enqueue(.page([Article(id: 7, title: "new")]))
         world.feedOrigin.release()
         #expect(try await load.value == [Article(id: 7, title: "new", author: Writer(id: "ada", name: "Countess"))])
+    }
+
+    @Test func `E1: the row of a key without content shows the newer entity inside it`() async throws {
+        let (writers, articles) = world.storesOfWriters()
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        let list = try await observeCompleted(feed["home"].publish())
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        try await list.next { $0.content?.first?.author.name == "Countess" }
+        await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
     }
 
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {

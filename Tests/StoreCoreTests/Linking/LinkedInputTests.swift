@@ -51,12 +51,16 @@ struct LinkedInputTests {
         #expect(try await world.liked() == [])
     }
 
-    /// Creates an article under a temporary key with a row in the feed, until the origin assigns key 7.
-    private func createInFeed() async {
+    /// Creates an article under a temporary key with a row in the feed or the search, until the origin assigns key 7.
+    private func create(inSearch isFound: Bool = false) async {
         let (id, draft, engine) = (UUID(), Article(id: -1, title: "draft"), world.articles.engine)
         engine.knowCommands([id])
         engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), BoxedContent(draft))
-        await world.feed["home"].update { $0.append(draft) }
+        if isFound {
+            await world.search["swift"].update { $0.append(Finding(articleID: -1, title: "draft", rank: 3)) }
+        } else {
+            await world.feed["home"].update { $0.append(draft) }
+        }
         await engine.settleCreation(
             id, from: BoxedKey(-1), to: BoxedKey(7), .response(BoxedContent(Article(id: 7, title: "made"))), first: BoxedContent(draft),
             moved: {}, saved: { _ in })
@@ -65,7 +69,7 @@ struct LinkedInputTests {
     @Test func `E10: the row of a temporary key follows the key that replaces it`() async throws {
         try await world.loadFeed([Article(id: 6)], nextKey: "2")
         let observer = try await observeCompleted(world.feed["home"].publish())
-        await createInFeed()
+        await create()
         try await observer.next { $0.content?.map(\.title) == ["title", "made"] }
         await world.articles[7].update { $0.isLiked = true }
         try await observer.next { $0.content?.map(\.isLiked) == [false, true] }
@@ -78,8 +82,25 @@ struct LinkedInputTests {
         try await world.loadFeed([Article(id: 6), Article(id: 7)])
         let observer = RecordingObserver(world.feed["home"].publish())
         try await observer.next { $0.isCompleted }
-        await createInFeed()
+        await create()
         #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "made"])
+    }
+
+    @Test func `E10: the row of a temporary key follows a key that another process has learned`() async throws {
+        try await world.loadFeed([Article(id: -1, title: "draft")])
+        await world.articles[7].update(Article(id: 7, title: "made"))
+        let observer = try await observeCompleted(world.feed["home"].publish())
+        world.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await observer.next { $0.content?.map(\.title) == ["made"] }
+    }
+
+    @Test func `E10: a fragment of a temporary key gets the key that replaces it`() async throws {
+        try await world.loadSearch([Finding(articleID: 6)])
+        await create(inSearch: true)
+        let made = Finding(articleID: 7, title: "made", rank: 3)
+        #expect(try await world.search["swift"].requireData() == [Finding(articleID: 6), made])
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.found() == [7])
     }
 
     private struct Story: Identifiable, Hashable, Sendable {

@@ -93,21 +93,26 @@ struct LinkedRestartTests {
         #expect(record?.details?.fields.places?.links.map(\.count) == [1])
     }
 
-    @Test func `E10: a list shows the change of an idle entity by another process`() async throws {
+    @Test func `E8, E10: a list shows the change of an idle entity by another process, and is not saved for it`() async throws {
         func shared() -> TieredCacher<FileCacher<Int, Article>> {
             TieredCacher(over: FileCacher(directory: place.url.appending(path: "articles"), sharing: .processes))
         }
-        let (world, time) = (LinkedWorld(articles: shared()), ManualTime())
+        let (lists, time) = (GatedCacher<String, [Article]>(), ManualTime())
+        let world = LinkedWorld(articles: shared(), feed: lists)
         // The first load begins to follow the changes of others.
         _ = await world.articles[1].getData(from: .cache)
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7)])
         let list = try await observeCompleted(world.feed["home"].publish())
         try await world.articles.waitUntilSaved()
+        try await world.feed.waitUntilSaved()
+        let saves = lists.calls(.save).count
         let other = Store(cacher: shared(), time: time) { Article(id: $0) }
         for time in [world.time, time] { time.advance(by: .seconds(10)) }
         await other[7].update { $0.isLiked = true }
         try await list.next { $0.content?.first?.isLiked == true }
+        try await world.feed.waitUntilSaved()
+        #expect(lists.calls(.save).count == saves)
         #expect(world.origin.startedCount == 0)
     }
 

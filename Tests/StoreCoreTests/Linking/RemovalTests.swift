@@ -37,6 +37,22 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.title) == ["response"])
     }
 
+    @Test func `E5: a confirmed change that waits for an earlier one is not applied again to the value of a newer list`() async throws {
+        await world.articles[7].update(Article(id: 7, title: "a"))
+        try await world.loadFeed([Article(id: 7, title: "a")])
+        let (request, task) = world.like(7)
+        try await request.hasBegun()
+        try await world.articles[7].mutate(optimistically: { $0.title += "!" }) {}
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "a!")]))
+        await world.feed["home"].refresh()
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!", isLiked: true))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!"))
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "a!")])
+    }
+
     @Test func `E5: a mutation of a fragment stays in its list`() async throws {
         try await world.loadSearch([Finding(articleID: 7)])
         await world.articles[7].update(Article(id: 7))

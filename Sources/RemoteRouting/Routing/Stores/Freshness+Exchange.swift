@@ -106,7 +106,7 @@ extension CachedExchange {
     }
 
     /// The `Age` that intermediate caches added (RFC 9111 §5.1); the first of several values, and zero if invalid.
-    private var announcedAge: Duration {
+    var announcedAge: Duration {
         guard let first = response["Age"]?.split(separator: ",", omittingEmptySubsequences: false).first else { return .zero }
         let digits = first.trimmingPrefix { $0 == " " || $0 == "\t" }
         return .seconds(DeltaSeconds.read(digits) ?? 0)

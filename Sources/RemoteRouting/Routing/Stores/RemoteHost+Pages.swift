@@ -307,7 +307,7 @@ extension RoutePageFetcher {
                 let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
                 return OriginResponse(
                     .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
-                    guessedEnd: page.guessedEnd)
+                    guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
             }
         } accept: { validator, param in
             // Ignores the reason: the fetch that follows meets the same failure.

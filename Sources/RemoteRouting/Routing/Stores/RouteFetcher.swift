@@ -60,7 +60,7 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
             let isPart = response.status == 206 && ContentRange(response.fields["Content-Range"]) == nil
             return OriginResponse(
                 .modified(response.value, Freshness(of: response), Validator(of: response)),
-                guessedEnd: isPart || response.fields.link("next") != nil ? .partOfList : nil)
+                guessedEnd: isPart || response.fields.link("next") != nil ? .partOfList : nil, age: response.exchange.announcedAge)
         case .notModified(let freshness, let validator, _): return OriginResponse(.notModified(freshness, validator))
         }
     }

@@ -45,6 +45,8 @@ package final class RecordDetails: Sendable {
 
     /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
     let arrival: MonotonicInstant?
+    /// The age that the origin stated, in microseconds as stamps have them; zero after a load from a cacher.
+    let age: Stamp
     /// The number of the last change of an entity that the content contains; zero if it must be reconciled before it is shown.
     @usableFromInline let reconciled: UInt64
 
@@ -67,12 +69,14 @@ package final class RecordDetails: Sendable {
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
     @usableFromInline
     convenience init?(
-        freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil, guessedEnd: GuessedEnd? = nil
+        freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
+        guessedEnd: GuessedEnd? = nil, age: Duration = .zero
     ) {
         let (hasNext, hasPrev) = (nextKey?.isEmpty == false, prevKey?.isEmpty == false)
-        guard hasNext || hasPrev || validator != nil || freshness != .unspecified || guessedEnd != nil else { return nil }
+        guard hasNext || hasPrev || validator != nil || freshness != .unspecified || guessedEnd != nil || age > .zero else { return nil }
         self.init(
-            keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, guessedEnd, nil, false)
+            keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, guessedEnd, nil, false,
+            age: age > .zero ? Stamp(min(age / Duration.microseconds(1), 1e18)) : 0)
     }
 
     /// Creates the details of a list after a page was added.
@@ -105,7 +109,7 @@ package final class RecordDetails: Sendable {
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival)
+            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: list?.age ?? 0)
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -126,9 +130,9 @@ package final class RecordDetails: Sendable {
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
         _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
-        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, reconciled: UInt64 = 0
+        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0, reconciled: UInt64 = 0
     ) {
-        self.arrival = arrival
+        (self.arrival, self.age) = (arrival, age)
         self.reconciled = reconciled
         // A list with a next page has not ended.
         var fields = Fields(

@@ -32,6 +32,8 @@ struct Book<Content: Sendable> {
 struct Patch<Content: Sendable>: Sendable {
     var id: Ticket
     var isConfirmed = false
+    /// The stamp of the confirmation in a store with links; unknown for commands of an earlier process.
+    var confirmed = Stamp.max
     /// Whether a page was added after this change, so that the mutation's response may lack it.
     var isBeforePage = false
     /// Whether content was fetched after the origin may have made this change.

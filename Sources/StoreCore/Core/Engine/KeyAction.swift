@@ -37,7 +37,7 @@ struct Fetched<Content: Sendable>: Sendable {
             self.content = content(value)
             details = RecordDetails(
                 freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey,
-                guessedEnd: response.guessedEnd)
+                guessedEnd: response.guessedEnd, age: response.age)
         case .notModified(let freshness, let validator):
             self.content = nil
             details = RecordDetails(
@@ -46,6 +46,9 @@ struct Fetched<Content: Sendable>: Sendable {
     }
 
     var freshness: Freshness { details?.fields.freshness ?? .unspecified }
+
+    /// The stamp of content that was requested at `start`: earlier by the age that the origin stated.
+    func stamp(requestedAt start: Stamp) -> Stamp { start - min(start, details?.age ?? 0) }
 }
 
 /// An effect that a machine requests. The engine carries out the actions of a transition in their order.

@@ -112,13 +112,16 @@ extension KeyMachine {
     private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ transition: inout Transition) {
         if let content = fetched.content {
             origin.outdateKeys()
-            // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes.
-            discardPatches(&transition) { $0.isConfirmed }
+            let stamp = fetched.stamp(requestedAt: flight.stamp)
+            let isOutdated = stamp < flight.stamp && stamp < book.linked?.value.stamp ?? 0
+            // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes, unless it
+            // comes from a cache and is older than the content.
+            if !isOutdated { discardPatches(&transition) { $0.isConfirmed } }
             if !book.patches.isEmpty { noteFetch() }
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
-            transition.noteFetched(flight.stamp, over: book.held?.record.content)
+            transition.noteFetched(stamp, over: book.held?.record.content)
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)

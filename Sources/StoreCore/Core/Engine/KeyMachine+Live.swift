@@ -69,9 +69,10 @@ extension KeyMachine {
             switch origin.stream?.last {
             case .accepted where book.held != nil:
                 changeInPlace(change, validator, &transition)
-            case .overtaken(var content, _) where book.held != nil:
+            case .overtaken(let last, _) where book.held != nil:
+                var content = last
                 change(&content)
-                accept(content, validator, &transition)
+                accept(content, validator, from: last, &transition)
             default:
                 transition.actions.append(.cancel(ticket))
                 connectionEnded(StoreError.nothingToChange, &transition)
@@ -89,14 +90,20 @@ extension KeyMachine {
         return book.held != nil
     }
 
-    /// Accepts content of the stream: every later read returns it.
-    private mutating func accept(_ content: Content, _ validator: Validator?, _ transition: inout Transition) {
+    /// Accepts content of the stream: every later read returns it. A pushed change counts only for the places that differ from `last`.
+    private mutating func accept(
+        _ content: Content, _ validator: Validator?, from last: Content? = nil, _ transition: inout Transition
+    ) {
         connected(&transition)
         forgetValue(&transition)
         discardPatches(&transition) { $0.isConfirmed }
         if !book.patches.isEmpty { noteFetch() }
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
-        transition.noteFetched(nil, over: book.held?.record.content)
+        if let last, transition.showsEntities {
+            transition.noteChanged(from: last, over: book.held?.record.content)
+        } else {
+            transition.noteFetched(nil, over: book.held?.record.content)
+        }
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)
     }
@@ -109,8 +116,7 @@ extension KeyMachine {
         guard var record = book.held?.record else { return }
         book.held = nil
         // Places need the older content, which keeps the change from being made in place.
-        let hasPlaces = transition.links?.clocks.sources.isEmpty == false
-        if hasPlaces { transition.noteChanged(from: record.content) } else { transition.noteFetched(nil, over: nil) }
+        if transition.showsEntities { transition.noteChanged(from: record.content) } else { transition.noteFetched(nil, over: nil) }
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)

@@ -91,7 +91,8 @@ extension KeyMachine {
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
-        transition.notePage(self[direction].stamp, page)
+        let start = self[direction].stamp
+        transition.notePage(start - min(start, details?.age ?? 0), page)
         let before = list.count(record.content)
         var index = sides?.mergeIndex
         sides?.mergeIndex = nil

@@ -45,6 +45,7 @@ extension KeyMachine {
             isFresh = accept(response, inPlaceOfPatchAt: position, &transition)
         } else {
             book.patches[position].isConfirmed = true
+            book.patches[position].confirmed = transition.stamp()
             requestFetchAfterMutations()
         }
         foldConfirmed(&transition)

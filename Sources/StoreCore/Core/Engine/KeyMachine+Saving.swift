@@ -7,6 +7,7 @@ extension KeyMachine {
         guard rules.hasBacking else { return saveEnded(book.revision, failure: nil, &transition) }
         guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming, defersSave(&transition) { return }
+        if book.linked != nil, defersLinkedSave(&transition) { return }
         saving.request()
         transition.actions.append(.save)
     }

@@ -68,6 +68,9 @@ struct KeyMachine<Content: Sendable> {
             self.tickets = tickets
         }
 
+        /// Whether the content may have places of entities.
+        var showsEntities: Bool { links?.clocks.sources.isEmpty == false }
+
         /// Returns the stamp of this moment; zero in a store without links, which reads no clock.
         mutating func stamp() -> Stamp {
             guard let links else { return 0 }
@@ -83,9 +86,9 @@ struct KeyMachine<Content: Sendable> {
             if links != nil { linkChange = .page(stamp, page) }
         }
 
-        /// Notes a change of this moment.
-        mutating func noteChanged(from old: Content?) {
-            if links != nil { linkChange = .changed(from: old, at: stamp()) }
+        /// Notes a change of this moment; `other` is the accepted content, if it is not the changed one.
+        mutating func noteChanged(from old: Content?, over other: Content? = nil) {
+            if links != nil { linkChange = .changed(from: old, at: stamp(), over: other) }
         }
     }
 }
@@ -197,9 +200,12 @@ extension KeyMachine {
     /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
+        let wake =
+            wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
             || staleDue != nil
             ? earliestWake : nil
+        guard let due = book.linked?.value.saveDue else { return wake }
+        return min(wake ?? .distantFuture, due)
     }
 
     @inline(__always)
@@ -223,6 +229,7 @@ extension KeyMachine {
         if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
         if let due = staleDue, due <= transition.now { serveStaleContent(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
+        if let due = book.linked?.value.saveDue, due <= transition.now { book.linked?.value.saveDue = nil }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)
     }

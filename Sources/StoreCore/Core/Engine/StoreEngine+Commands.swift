@@ -112,6 +112,7 @@ extension StoreEngine {
             let former = state.live[temporary]
             if unlessShown, former?.value.machine.isTemporary == true { return }
             state.replacedKeys.replace(temporary, with: param)
+            if state.links != nil { noteLinkedChange(of: temporary, isRead: true, &state, &effects) }
             guard let former else { return }
             let (suspensions, callers) = take(former, &state, &effects) { key, transition in
                 (key.observers.removeAll().compactMap(\.suspension), key.callersMoved(&transition))

@@ -77,7 +77,7 @@ extension StoreEngine {
     }
 
     /// Ends the streams of an engine that is released, which memory and the cacher outlive: the lifetime of their content begins (L5), and
-    /// the cacher gets the last values, which may have waited for their time (L6).
+    /// the cacher gets the last values and linked changes, which may have waited for their time (L6, E8).
     func endStreams() {
         let (now, date) = (time.now, time.date)
         let (records, events) = state.withLock { state in
@@ -130,10 +130,11 @@ struct ReleasedRecord: Sendable {
 }
 
 extension KeyMachine<BoxedContent> {
-    /// The accepted record of a stream whose engine is released; `nil` if memory and the cacher have the same one.
+    /// The accepted record of a key whose engine is released; `nil` if memory and the cacher have the same one.
     fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
         let dated = heldAfterStream(now, date)
-        guard origin.isStreaming, let held = dated ?? (saving.tried < book.revision ? book.held : nil),
+        guard origin.isStreaming || book.linked?.value.saveDue != nil,
+            let held = dated ?? (saving.tried < book.revision ? book.held : nil),
             held.record.freshness.storage == .allowed
         else {
             return nil

@@ -31,6 +31,11 @@ extension StoreEngine {
                 for key in state.live.values {
                     take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(SharedKey.gap, &transition) }
                 }
+                if let forgotten = state.links?.log.forgetAll() {
+                    clocks.own.count()
+                    effects.leftovers.append(forgotten)
+                    effects.marks.append(LinkMark(engine: self, key: nil, isRead: true))
+                }
             }
             return nil
         }

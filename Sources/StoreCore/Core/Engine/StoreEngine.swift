@@ -89,7 +89,7 @@ package final class StoreEngine: Sendable {
                 + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         // Before the streams end: a call that closes the scope waits for them, and then for these saves.
-        if follow != nil { endStreams() }
+        if follow != nil || !links.isEmpty { endStreams() }
         settleLater()
         for task in tasks { task.cancel() }
     }

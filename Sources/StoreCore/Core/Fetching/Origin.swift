@@ -55,6 +55,8 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     public var prevKey: String?
     /// The reason for which the origin's list is taken as complete without a next key; `nil` if the origin states its end.
     public var guessedEnd: GuessedEnd?
+    /// The time that the content has spent in caches before the request. Linked stores compare the ages of their values (E2).
+    public var age: Duration
 
     /// Creates a response; omit the keys for content other than a list.
     ///
@@ -63,14 +65,17 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     ///   - nextKey: The key of the page after this one.
     ///   - prevKey: The key of the page before this one.
     ///   - guessedEnd: The reason for which the list is taken as complete without a next key.
+    ///   - age: The time that the content has spent in caches before the request.
     @inlinable
     public init(
-        _ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil, guessedEnd: GuessedEnd? = nil
+        _ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil, guessedEnd: GuessedEnd? = nil,
+        age: Duration = .zero
     ) {
         self.result = result
         self.nextKey = nextKey
         self.prevKey = prevKey
         self.guessedEnd = guessedEnd
+        self.age = age
     }
 }
 

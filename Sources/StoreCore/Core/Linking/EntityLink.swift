@@ -44,7 +44,11 @@ extension EntityLink {
         var all: [LinkField<Element>] = []
         for (place, entity) in repeat each fields { all.append(LinkField(place, entity)) }
         let lens = PlaceLens<Element, Entity>.fragment(all)
-        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0[keyPath: id] }))
+        var rename: (@Sendable (inout Element, Param) -> Void)?
+        if id is WritableKeyPath<Element, Param> {
+            rename = { element, key in if let path = id as? WritableKeyPath<Element, Param> { element[keyPath: path] = key } }
+        }
+        return EntityLink(rules: LinkRules(elementsOf: entities.engine, lens, key: { $0[keyPath: id] }, rename: rename))
     }
 
     /// Links a value inside the content, which is a whole entity, by its `id`.
@@ -104,6 +108,8 @@ package final class LinkRules: Sendable {
     let assign: @Sendable (_ content: inout BoxedContent, _ values: [Int: BoxedContent]) -> Void
     /// Removes elements; `nil` if the places are not elements.
     let remove: (@Sendable (_ content: inout BoxedContent, _ positions: Set<Int>) -> Void)?
+    /// Gives fragments the key that has replaced their temporary one; `nil` if their values have it, or if they cannot take it.
+    let rename: (@Sendable (_ content: inout BoxedContent, _ positions: [Int], _ key: BoxedKey) -> Void)?
     /// Returns whether two values of places are equal.
     let isSame: @Sendable (BoxedContent, BoxedContent) -> Bool
     /// The value of a place as the entity has it.
@@ -115,7 +121,8 @@ package final class LinkRules: Sendable {
 
     /// Creates the rules of elements.
     init<Key: Hashable & Sendable, Place: Sendable, Entity: Sendable>(
-        elementsOf entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key
+        elementsOf entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key,
+        rename: (@Sendable (inout Place, Key) -> Void)? = nil
     ) {
         self.entities = entities
         elementType = lens.fields == nil ? ObjectIdentifier(Place.self) : nil
@@ -136,6 +143,13 @@ package final class LinkRules: Sendable {
                     return positions.contains(position)
                 }
             }
+        }
+        if let rename {
+            self.rename = { content, positions, key in
+                content.change(as: [Place].self) { list in for position in positions { rename(&list[position], key.value(as: Key.self)) } }
+            }
+        } else {
+            self.rename = nil
         }
         (isSame, project, identity) = (lens.isSame, lens.project, lens.identity)
     }
@@ -171,7 +185,7 @@ package final class LinkRules: Sendable {
                 }
             }
         }
-        remove = nil
+        (remove, rename) = (nil, nil)
         (isSame, project, identity) = (lens.isSame, lens.project, lens.identity)
     }
 }

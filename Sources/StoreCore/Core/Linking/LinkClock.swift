@@ -39,17 +39,20 @@ final class LinkClocks: Sendable {
     let fields = Lock<[String: EntityField]>([:])
     /// The clocks of the linked stores, and of those that they link to.
     let sources: [LinkClock]
+    /// The only one of them, for hits in memory; `nil` if there are several or none.
+    private let only: LinkClock?
 
     init(_ links: [LinkRules]) {
         var sources: [LinkClock] = []
         for clock in links.flatMap({ $0.entities.clocks.all }) where !sources.contains(where: { $0 === clock }) { sources.append(clock) }
         self.sources = sources
+        only = sources.count == 1 ? sources[0] : nil
     }
 
     var all: [LinkClock] { [own] + sources }
 
     /// A number that changes with each change of what a linked store shows: the sum of counters that only grow.
-    var number: UInt64 { sources.reduce(0) { $0 &+ $1.number } }
+    var number: UInt64 { only?.number ?? sources.reduce(0) { $0 &+ $1.number } }
 
     /// The same number, for a store that links to this one.
     var numberForFollowers: UInt64 { number &+ own.number }
@@ -79,8 +82,9 @@ struct ChangeLog: Sendable {
     static var limit: Int { 4_096 }
 
     private var keys: [BoxedKey] = []
-    /// The number of changes so far.
+    /// The number of changes so far, and of those before the first remembered one of an empty log.
     private(set) var count: UInt64 = 0
+    private var start: UInt64 = 0
 
     /// - Returns: A forgotten key.
     mutating func append(_ key: BoxedKey) -> BoxedKey? {
@@ -89,15 +93,26 @@ struct ChangeLog: Sendable {
             keys.append(key)
             return nil
         }
-        let place = Int(count % UInt64(Self.limit))
+        let place = place(of: count)
         defer { keys[place] = key }
         return keys[place]
+    }
+
+    private func place(of number: UInt64) -> Int { Int((number - start) % UInt64(Self.limit)) }
+
+    /// Counts a change of any key.
+    ///
+    /// - Returns: The forgotten keys.
+    mutating func forgetAll() -> [BoxedKey] {
+        count += 1
+        defer { (keys, start) = ([], count) }
+        return keys
     }
 
     /// Returns the keys of the changes after a number; `nil` if they are forgotten.
     func keys(after number: UInt64) -> Set<BoxedKey>? {
         guard number <= count, count - number <= UInt64(keys.count) else { return nil }
-        return Set((number..<count).map { keys[Int($0 % UInt64(Self.limit))] })
+        return Set((number..<count).map { keys[place(of: $0)] })
     }
 }
 
@@ -111,8 +126,10 @@ struct EntityRows: Sendable {
 
     struct Row: Sendable {
         /// The value of a full place, with the newer fields; `nil` if only fragments show the key.
-        private(set) var content: BoxedContent?
+        var content: BoxedContent?
         private(set) var stamp: Stamp = 0
+        /// The number of the last change of entities inside the content that it shows; zero if none was looked for.
+        var reconciled: UInt64 = 0
         /// The fields of fragments that are newer than the content, by name.
         private(set) var parts: [String: Part] = [:]
 
@@ -129,7 +146,7 @@ struct EntityRows: Sendable {
             var value = value
             parts = parts.filter { $0.value.stamp > stamp }
             for (name, part) in parts { fields[name]?.set(&value, part.value) }
-            (content, self.stamp) = (value, stamp)
+            (content, self.stamp, reconciled) = (value, stamp, 0)
             return true
         }
 
@@ -141,6 +158,7 @@ struct EntityRows: Sendable {
             for number in numbers where stamp > max(self.stamp, parts[fields[number].name]?.stamp ?? 0) {
                 if var content { fields[number].set(&content, values[number]); self.content = content }
                 parts[fields[number].name] = Part(stamp: stamp, value: values[number])
+                reconciled = 0
                 isNewer = true
             }
             return isNewer
@@ -151,6 +169,8 @@ struct EntityRows: Sendable {
     private var order: [BoxedKey] = []
     /// Values that are not newer are of a scope that was cleared or closed.
     private(set) var floor: Stamp = 0
+
+    var isEmpty: Bool { rows.isEmpty }
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
 

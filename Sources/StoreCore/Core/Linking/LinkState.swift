@@ -4,6 +4,9 @@ struct LinkState: Sendable {
     private(set) var followers: [Follower] = []
     var log = ChangeLog()
     var removals = Removals()
+    /// The keys that wait to be read, and whether a task reads them.
+    private var unread: Set<BoxedKey> = []
+    private var isReading = false
 
     struct Follower: Sendable {
         weak let engine: StoreEngine?
@@ -12,6 +15,21 @@ struct LinkState: Sendable {
     mutating func add(_ follower: StoreEngine) {
         followers.removeAll { $0.engine == nil }
         followers.append(Follower(engine: follower))
+    }
+
+    /// - Returns: Whether a task must begin to read.
+    mutating func noteUnread(_ key: BoxedKey) -> Bool {
+        unread.insert(key)
+        defer { isReading = true }
+        return !isReading
+    }
+
+    /// Returns keys to read next; none ends the task that reads.
+    mutating func takeUnread(limit: Int) -> [BoxedKey] {
+        let keys = Array(unread.prefix(limit))
+        unread.subtract(keys)
+        isReading = !keys.isEmpty
+        return keys
     }
 }
 
@@ -66,7 +84,8 @@ enum RemovalStep: Hashable, Sendable {
 /// A change of an entity that is to be marked in the stores that show it.
 struct LinkMark: Sendable {
     let engine: StoreEngine
-    let key: BoxedKey
+    /// The key; `nil` if any may have changed.
+    let key: BoxedKey?
     /// Whether linked content may have a newer value, because the entity was read.
     let isRead: Bool
 }
@@ -93,6 +112,8 @@ struct EntityValue: Sendable {
     var patches: [@Sendable (inout BoxedContent) -> Void] = []
     /// Whether the entity may have content that only the cacher knows.
     var isUnread = false
+    /// Whether the content came from a shared cacher, so that the process that has changed it saves its places.
+    var isReceived = false
     /// Whether the entity is being removed.
     var isHidden = false
     /// The moment at which the entity was removed.
@@ -130,6 +151,7 @@ final class LinkTurn: Sendable {
         var effects: [LinkedEffects] = []
         var leftovers: [any Sendable] = []
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
+        var hasLostChanges = false
         var events: [StoreEventKind] = []
     }
 
@@ -144,8 +166,13 @@ final class LinkTurn: Sendable {
     func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
 
     func noteUnread(_ key: BoxedKey, of engine: StoreEngine) {
-        gathered.withLock { if $0.unread.count < StoreEngine.entityLimit { $0.unread.append((engine, key)) } }
+        gathered.withLock { $0.unread.append((engine, key)) }
     }
+
+    /// Any entity may have changed since the content was reconciled.
+    func noteLostChanges() { gathered.withLock { $0.hasLostChanges = true } }
+
+    var hasLostChanges: Bool { gathered.withLock { $0.hasLostChanges } }
 
     var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
 

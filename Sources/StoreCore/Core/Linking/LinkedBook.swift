@@ -8,6 +8,8 @@ struct LinkedBook<Content: Sendable> {
     var parts: [String: Stamp] = [:]
     /// The newest value at a loaded full place, while the key has no content (E6).
     var row: Content?
+    /// Whether the accepted content came from a shared cacher, so that the process that has changed it saves its places (E8).
+    var isReceived = false
 
     // The linked content.
 
@@ -19,6 +21,10 @@ struct LinkedBook<Content: Sendable> {
     var pending: [PendingChanges<Content>] = []
     /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
+    /// The revision of the last change by entities, and the times of its last and next save (E8).
+    var changed = Ticket(number: 0)
+    var lastSave: MonotonicInstant?
+    var saveDue: MonotonicInstant?
 }
 
 /// The pending changes of the entities of one link, by the positions of their places.
@@ -62,12 +68,13 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
         all = ContiguousArray(keys)
         first.reserveCapacity(all.count)
         for (position, key) in all.enumerated() {
-            let found = self.position(of: key)
-            if found >= 0 { others[found, default: []].append(position) } else { first.insert(HashIndex.hash(key), at: position) }
+            let hash = HashIndex.hash(key)
+            let found = self.position(of: key, hash)
+            if found >= 0 { others[found, default: []].append(position) } else { first.insert(hash, at: position) }
         }
     }
 
-    private func position(of key: Key) -> Int { first.position(HashIndex.hash(key)) { all[$0] == key } }
+    private func position(of key: Key, _ hash: UInt32) -> Int { first.position(hash) { all[$0] == key } }
 
     var keys: [BoxedKey] { all.map { BoxedKey($0) } }
 
@@ -77,7 +84,8 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
     }
 
     func positions(of key: BoxedKey) -> [Int] {
-        let found = position(of: key.value(as: Key.self))
+        // A boxed key has its hash, so that a look at every live key computes none.
+        let found = position(of: key.value(as: Key.self), HashIndex.hash(key))
         return found < 0 ? [] : [found] + (others[found] ?? [])
     }
 }
@@ -88,8 +96,8 @@ enum LinkChange<Content: Sendable>: Sendable {
     case fetched(Stamp, over: Content?)
     /// A page of this moment was added.
     case page(Stamp, Content)
-    /// The content was changed; only the places that differ are newer.
-    case changed(from: Content?, at: Stamp)
+    /// The content was changed; only the places that differ are newer. The others keep the values of `over`, if it is not the same content.
+    case changed(from: Content?, at: Stamp, over: Content? = nil)
     /// The value of a place was merged; a fragment does not raise the stamp of the content (E3).
     case merged(from: Content, at: Stamp, isWhole: Bool)
 }
@@ -105,6 +113,8 @@ struct LinkOutcome: OptionSet {
     static let reconciled = LinkOutcome(rawValue: 4)
     /// Elements were removed, so that positions have changed.
     static let removed = LinkOutcome(rawValue: 8)
+    /// The cacher lacks the change, because this process has made it.
+    static let local = LinkOutcome(rawValue: 16)
 }
 
 /// The layer between accepted content and patches, as a transition uses it.
@@ -171,6 +181,8 @@ extension KeyMachine {
     /// The value of a place is newer than this entity: changes content and stamp, but not the freshness (E3).
     mutating func merged(_ content: Content, at stamp: Stamp, isWhole: Bool, _ transition: inout Transition) {
         guard let old = book.held?.record.content else { return }
+        // The request for the value began after these changes were confirmed, so the value contains them (E5).
+        if isWhole { discardPatches(&transition) { $0.isConfirmed && $0.confirmed < stamp } }
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
         transition.discarded.append(old)
         book.held?.record.content = content
@@ -187,6 +199,7 @@ extension KeyMachine {
         transition.linkChange = nil
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, change, true)
+        book.linked?.value.isReceived = false
         if outcome.contains(.removed) { elementsRemoved(from: before) }
         // A copied value may have another identity in its list.
         if outcome.contains(.accepted) { sides?.mergeIndex = nil }
@@ -200,7 +213,23 @@ extension KeyMachine {
         guard let layer = transition.links, book.held != nil else { return }
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, nil, true)
+        book.linked?.value.isReceived = rules.isShared
         show(outcome, from: before, &transition)
+    }
+
+    /// Whether the last change by entities is saved later, because another one was saved a short while ago (E8).
+    mutating func defersLinkedSave(_ transition: inout Transition) -> Bool {
+        guard let linked = book.linked?.value, linked.changed == book.revision, rules.policy.saveInterval > .zero,
+            !desk.callers.values.contains(where: { $0.isSavedNeed })
+        else { return false }
+        if linked.saveDue != nil { return true }
+        let now = transition.now
+        if let due = linked.lastSave?.advanced(by: rules.policy.saveInterval), now < due {
+            book.linked?.value.saveDue = due
+            return true
+        }
+        book.linked?.value.lastSave = now
+        return false
     }
 
     /// Adapts the sizes of the pages to a list that elements were removed from.
@@ -214,8 +243,17 @@ extension KeyMachine {
         if outcome.contains(.removed) { elementsRemoved(from: old) }
         if outcome.contains(.accepted) {
             sides?.mergeIndex = nil
-            note(.derived)
-            book.revision = transition.tickets.next()
+            if outcome.contains(.local) || saving.tried != book.revision {
+                note(.derived)
+                let revision = transition.tickets.next()
+                book.revision = revision
+                book.linked?.value.changed = revision
+                book.linked?.value.isReceived = false
+            } else {
+                // The process that has made the change saves it.
+                book.revision = transition.tickets.next()
+                saving.tried = book.revision
+            }
         }
         if !outcome.isDisjoint(with: [.accepted, .shown]) {
             rebuildOverlay(&transition)

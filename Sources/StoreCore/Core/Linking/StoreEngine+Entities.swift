@@ -22,7 +22,9 @@ extension StoreEngine {
             keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
                 let resolved = state.resolve(key)
                 var value = value(of: resolved, &state, &effects)
-                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) { value.show(row) }
+                if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) {
+                    value.show(links.isEmpty ? row : following(row, of: resolved, turn))
+                }
                 value.key = resolved
                 value.isHidden = state.links?.removals.isRunning(resolved) ?? false
                 value.removal = state.links?.removals.stamp(of: resolved)
@@ -31,6 +33,26 @@ extension StoreEngine {
         }
         turn.add(effects, of: self)
         return values
+    }
+
+    /// A row with the newer entities inside it, as the content of its key would show them.
+    private func following(_ row: EntityRows.Row, of key: BoxedKey, _ turn: LinkTurn) -> EntityRows.Row {
+        let number = clocks.number
+        guard var content = row.content, row.reconciled != number else { return row }
+        turn.discard(content)
+        for link in links {
+            let places = link.keys(content)
+            var values: [Int: BoxedContent] = [:]
+            for (key, entity) in link.entities.values(of: places.distinct, turn) {
+                guard entity.stamp > row.stamp, let inner = entity.content, link.identity(inner) ?? key == key else { continue }
+                for position in places.positions(of: key) { values[position] = link.project(inner) }
+            }
+            if !values.isEmpty { link.assign(&content, values) }
+        }
+        var followed = row
+        (followed.content, followed.reconciled) = (content, number)
+        clocks.rows.withLock { [followed] in $0.keep(followed, of: key) }
+        return followed
     }
 
     private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
@@ -124,9 +146,7 @@ extension StoreEngine {
             return isNewer
         }
         guard isNewer else { return }
-        clocks.own.count()
-        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
-        effects.marks.append(LinkMark(engine: self, key: key, isRead: false))
+        noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
         take(cell, &state, &effects) { key, transition in
             if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }

@@ -62,14 +62,21 @@ extension StoreEngine {
             state.links?.removals.forget(key.param)
         }
         if after != turn.before || transition.removal != nil {
-            clocks.own.count()
-            if let forgotten = state.links?.log.append(key.param) { effects.leftovers.append(forgotten) }
-            effects.marks.append(
-                LinkMark(engine: self, key: key.param, isRead: after.isKnown && (!turn.before.isKnown || !after.hasContent)))
+            let isRead = after.isKnown && (!turn.before.isKnown || !after.hasContent)
+            noteLinkedChange(of: key.param, isRead: isRead, &state, &effects)
         }
         // Content that was accepted may be newer than an entity on disk. A loaded record has waited for its entities (E8).
-        if !links.isEmpty, after.revision != turn.before.revision, turn.before.isKnown { mergeLater(turn.unread, key.param) }
+        if !links.isEmpty, turn.before.isKnown, after.revision != turn.before.revision || turn.hasLostChanges {
+            mergeLater(turn.unread, key.param)
+        }
         for event in turn.deliver(to: &effects) { state.report(event, key.param, &effects) }
+    }
+
+    /// Counts a change that other stores may show, before it becomes visible, and marks it for them.
+    func noteLinkedChange(of key: BoxedKey, isRead: Bool, _ state: inout EngineState, _ effects: inout Effects) {
+        clocks.own.count()
+        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+        effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
     }
 
     /// Reconciles the key at a place before an observer looks.
@@ -90,8 +97,11 @@ extension StoreEngine {
         state.withLock { state in
             let numbers = links.indices.filter { links[$0].entities === mark.engine }
             // A list is saved with the change, and content that others show passes it on.
-            let isEager = mark.isRead || backing != nil || state.links?.followers.isEmpty == false
-            for key in state.live.values where key.value.shows(mark.key, numbers) {
+            let isFollowed = state.links?.followers.isEmpty == false
+            let isEager = mark.isRead || backing != nil || isFollowed
+            // The rows of keys without content show the entities inside them as well.
+            if isFollowed, !clocks.rows.withLock({ $0.isEmpty }) { effects.marks.append(LinkMark(engine: self, key: nil, isRead: false)) }
+            for key in state.live.values where mark.key.map({ key.value.shows($0, numbers) }) ?? key.value.isOutdated(links) {
                 if isEager || !key.value.mark(&effects.observers) { take(key, &state, &effects) { _, _ in } }
             }
         }
@@ -126,13 +136,13 @@ extension StoreEngine {
             date(&record, &linked, change, turn)
             if clocks.own.isFollowed.load(ordering: .acquiring) {
                 // Saved, because the cacher has the older content.
-                if takeRow(param, &record, &linked, turn) { outcome.insert(.accepted) }
+                if takeRow(param, &record, &linked, turn) { outcome.formUnion([.accepted, .local]) }
             }
             let old = linked.places
             linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
             // Also for entities that are not in memory, into which the values are merged later.
             switch change {
-            case .changed(_, let stamp)?:
+            case .changed(_, let stamp, _)?:
                 for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
             case .fetched(let stamp, _)?, .page(let stamp, _)?:
                 for (link, places) in zip(links, linked.places) { link.entities.noteFetch(of: places, at: stamp) }
@@ -177,7 +187,7 @@ extension StoreEngine {
                 linked.stamp = stamp
             }
         case .page(let stamp, _): if linked.stamp == 0 { linked.stamp = stamp }
-        case .changed(_, let stamp), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
+        case .changed(_, let stamp, _), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
         case .merged(_, _, isWhole: false): return
         case nil:
             linked.parts = (record.details?.fields.parts ?? [:]).mapValues { min($0, LinkClock.limit) }
@@ -233,10 +243,12 @@ extension StoreEngine {
             let loaded = link.keys(page)
             return LinkedPlaces(
                 entities: entities, stamps: keys.map { loaded.positions(of: $0).isEmpty ? old?.stamp(of: $0) ?? stamp : stamp })
-        case .changed(let before, let stamp):
-            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+        case .changed(let before, let stamp, let accepted):
+            let shown = accepted == nil ? old?.entities : before.map { link.keys($0) }
+            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, shown, old, at: stamp))
         case .merged(let before, let stamp, _):
-            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, old, at: stamp))
+            let stamps = differing(link, keys, record.content, from: before, old?.entities, old, at: stamp)
+            return LinkedPlaces(entities: entities, stamps: stamps)
         case nil:
             let saved = record.details?.fields.places?.links
             guard let saved, saved.indices.contains(number), saved[number].count == keys.count else {
@@ -247,15 +259,22 @@ extension StoreEngine {
         }
     }
 
-    /// Keeps the values of places that are newer than a response, also if their entity has left memory since.
+    /// Keeps the values of places that are newer than a response, also if their entity has left memory since, and of those that a pushed
+    /// change does not concern.
     private func keepNewer(
         _ link: LinkRules, from old: LinkedPlaces, in places: inout LinkedPlaces, _ record: inout CacheRecord<BoxedContent>,
         _ change: LinkChange<BoxedContent>?
     ) {
-        guard case .fetched(let stamp, let before?) = change else { return }
+        let kept: (Stamp, BoxedContent, Bool)? =
+            switch change {
+            case .fetched(let stamp, let accepted?)?: (stamp, accepted, false)
+            case .changed(_, let stamp, let accepted?)?: (stamp, accepted, true)
+            default: nil
+            }
+        guard let (stamp, before, isPushed) = kept else { return }
         var values: [Int: BoxedContent] = [:]
         for key in places.entities.distinct {
-            guard let newer = old.stamp(of: key), newer > stamp,
+            guard let newer = old.stamp(of: key), newer > stamp || (isPushed && places.stamp(of: key) != stamp),
                 let value = link.values(before, [old.entities.positions(of: key)[0]]).first
             else { continue }
             for position in places.entities.positions(of: key) {
@@ -268,17 +287,18 @@ extension StoreEngine {
 
     /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
     private func differing(
-        _ link: LinkRules, _ keys: [BoxedKey], _ content: BoxedContent, from before: BoxedContent?, _ old: LinkedPlaces?, at stamp: Stamp
+        _ link: LinkRules, _ keys: [BoxedKey], _ content: BoxedContent, from before: BoxedContent?, _ shown: (any PlaceKeys)?,
+        _ old: LinkedPlaces?, at stamp: Stamp
     ) -> [Stamp] {
-        guard let before, let old else { return keys.map { _ in stamp } }
-        let known = keys.indices.compactMap { place in old.entities.positions(of: keys[place]).first.map { (place, older: $0) } }
+        guard let before, let shown, let old else { return keys.map { _ in stamp } }
+        let known = keys.indices.compactMap { place in shown.positions(of: keys[place]).first.map { (place, older: $0) } }
         let values = link.values(content, known.map(\.0))
         let older = link.values(before, known.map(\.older))
         var stamps = keys.map { _ in stamp }
         // A visit may have skipped a place.
         guard values.count == known.count, older.count == known.count else { return stamps }
         for (number, (position, _)) in known.enumerated() where link.isSame(values[number], older[number]) {
-            stamps[position] = old.stamp(of: keys[position]) ?? stamp
+            stamps[position] = old.stamp(of: keys[position]) ?? 0
         }
         return stamps
     }
@@ -337,6 +357,7 @@ extension StoreEngine {
             keys = changed.filter { !places.positions(of: $0).isEmpty }
         } else {
             keys = places.distinct
+            if !isNew, link.entities.links.isEmpty { turn.noteLostChanges() }
         }
         linked.numbers[number] = current
         var outcome: LinkOutcome = .reconciled
@@ -365,9 +386,20 @@ extension StoreEngine {
             outcome.formUnion(
                 reconcile(key, entity, link, record.content, &linked.places[number], &linked.pending[number], &values, turn))
         }
-        guard !values.isEmpty else { return outcome }
+        var renamed: [(positions: [Int], key: BoxedKey)] = []
+        if link.rename != nil {
+            for (key, entity) in entities {
+                guard let created = entity.key, created != key, places.positions(of: created).isEmpty else { continue }
+                renamed.append((places.positions(of: key), created))
+            }
+        }
+        guard !values.isEmpty || !renamed.isEmpty else { return outcome }
         turn.discard(record.content)
-        link.assign(&record.content, values)
+        if !values.isEmpty { link.assign(&record.content, values) }
+        for (positions, key) in renamed {
+            link.rename?(&record.content, positions, key)
+            outcome.insert(.local)
+        }
         outcome.insert(.accepted)
         // The key of a created entity has replaced a temporary one.
         guard entities.contains(where: { $0.value.key != $0.key }), movePlaces(number, record, &linked) else { return outcome }
@@ -416,7 +448,10 @@ extension StoreEngine {
         let shown = link.pendingValue(of: entity, over: value)
         for (number, position) in positions.enumerated() {
             places.stamps[position] = decision.stamp
-            if !link.isSame(candidates[number], value) { values[position] = value }
+            if !link.isSame(candidates[number], value) {
+                values[position] = value
+                if !entity.isReceived { outcome.insert(.local) }
+            }
             if shown != nil || pending.values[position] != nil { outcome.insert(.shown) }
             pending.values[position] = shown
         }
@@ -431,7 +466,7 @@ extension StoreEngine {
         links.first { $0.remove != nil }?.remove?(&record.content, positions)
         for number in links.indices { movePlaces(number, record, &linked) }
         var none: Set<Int> = []
-        return reconcileLinks(&record, &linked, &none, isNew: true, turn).union([.accepted, .removed])
+        return reconcileLinks(&record, &linked, &none, isNew: true, turn).union([.accepted, .removed, .local])
     }
 
     /// The pending changes of all links as one change.
@@ -496,7 +531,7 @@ extension LiveKey {
         return EntityValue(
             content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, parts: linked?.parts ?? [:],
             shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [],
-            isUnread: !machine.origin.isKnown)
+            isUnread: !machine.origin.isKnown, isReceived: linked?.isReceived ?? false)
     }
 }
 

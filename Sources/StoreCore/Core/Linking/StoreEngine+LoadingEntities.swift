@@ -39,26 +39,33 @@ extension StoreEngine {
         }
     }
 
-    /// Reads entities that are only on disk, and reconciles content that shows them.
+    /// Reads entities that are only on disk, and reconciles content that shows them, some at a time.
     func mergeLater(_ unread: [(engine: StoreEngine, key: BoxedKey)], _ param: BoxedKey) {
         guard !unread.isEmpty else { return }
         Task.detached(priority: Task.currentPriority) { [weak self] in
-            guard let self else { return }
-            let content = HeldEntity(engine: self, key: param, id: nextID())
-            let entities = unread.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) } + [content]
-            await read(entities)
-            transition(param) { _, _ in }
-            for entity in entities { entity.release() }
+            for start in stride(from: 0, to: unread.count, by: StoreEngine.entityLimit) {
+                guard let engine = self else { return }
+                let content = HeldEntity(engine: engine, key: param, id: engine.nextID())
+                let part = unread[start..<min(start + StoreEngine.entityLimit, unread.count)]
+                let entities = part.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) } + [content]
+                await engine.read(entities)
+                engine.transition(param) { _, _ in }
+                for entity in entities { entity.release() }
+            }
         }
     }
 
-    /// Reads an entity, so that content that shows it agrees.
+    /// Reads an entity that another process has changed, so that content that shows it agrees. One task serves any number of changes.
     func readLater(_ key: BoxedKey) {
+        guard state.withLock({ $0.links?.noteUnread(key) }) == true else { return }
         Task.detached(priority: Task.currentPriority) { [weak self] in
-            guard let self else { return }
-            let entity = HeldEntity(engine: self, key: key, id: nextID())
-            await read([entity])
-            entity.release()
+            while let engine = self {
+                let keys = engine.state.withLock { $0.links?.takeUnread(limit: StoreEngine.entityLimit) ?? [] }
+                if keys.isEmpty { return }
+                let entities = keys.map { HeldEntity(engine: engine, key: $0, id: engine.nextID()) }
+                await engine.read(entities)
+                for entity in entities { entity.release() }
+            }
         }
     }
 
