@@ -213,7 +213,8 @@ extension KeyMachine {
         guard let layer = transition.links, book.held != nil else { return }
         let before = rules.isList ? book.held?.record.content : nil
         let outcome = layer.settle(&book, nil, true)
-        book.linked?.value.isReceived = rules.isShared
+        let isShared = rules.isShared
+        book.linked?.value.isReceived = isShared
         show(outcome, from: before, &transition)
     }
 
