@@ -13,7 +13,8 @@ final class BodySource {
         case failed(TransportFailure)
     }
 
-    private let pump: Pump?
+    /// Requests the next chunk, which ``take(_:)`` receives later; `nil` for a body in memory.
+    private let requestNext: (@Sendable () -> Void)?
     /// The chunk in progress and the number of its bytes already sent.
     private var piece: Data
     private var offset = 0
@@ -25,7 +26,7 @@ final class BodySource {
     private var left: Int64?
 
     init(_ data: Data) {
-        pump = nil
+        requestNext = nil
         piece = data
         isAtEnd = true
         left = Int64(data.count)
@@ -36,10 +37,18 @@ final class BodySource {
         _ ticket: WireMachine.Ticket, _ mailbox: Mailbox, length: Int64?,
         open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
     ) {
-        pump = Pump(ticket, mailbox, open)
+        let pump = Pump(ticket, mailbox, open)
+        requestNext = { pump.read() }
         piece = Data()
         isAtEnd = false
         left = length
+    }
+
+    /// Creates the source of a WebSocket's frames.
+    init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ socket: FrameLink) {
+        requestNext = { socket.requestNext { mailbox.post(.read(ticket, .success($0))) } }
+        piece = Data()
+        isAtEnd = false
     }
 
     /// Starts reading ahead from the beginning; fails a body that cannot be rewound.
@@ -71,7 +80,7 @@ final class BodySource {
             } else if let failure {
                 return .failed(.unreadableBody(failure))
             } else if isAtEnd {
-                guard left ?? 0 == 0 || pump == nil else {
+                guard left ?? 0 == 0 || requestNext == nil else {
                     return .failed(
                         TransportFailure(.bodyUnreadable, "the request body is shorter than its announced length; check its source"))
                 }
@@ -85,7 +94,7 @@ final class BodySource {
         let start = piece.startIndex + offset
         piece.copyBytes(to: buffer, from: start..<(start + count))
         offset += count
-        if let known = left, pump != nil {
+        if let known = left, requestNext != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
                 return .failed(TransportFailure(.bodyUnreadable, "the request body is longer than its announced length; check its source"))
@@ -96,7 +105,7 @@ final class BodySource {
 
     /// Rewinds a body in memory, or a body that has not been read; returns `false` for any other body.
     func rewind(to place: Int64) -> Bool {
-        if pump == nil, place <= Int64(piece.count) {
+        if requestNext == nil, place <= Int64(piece.count) {
             offset = Int(place)
             return true
         }
@@ -104,9 +113,9 @@ final class BodySource {
     }
 
     private func readAhead() {
-        guard let pump, !isReading, !isAtEnd, next == nil, failure == nil else { return }
+        guard let requestNext, !isReading, !isAtEnd, next == nil, failure == nil else { return }
         isReading = true
-        pump.read()
+        requestNext()
     }
 
     /// A reader of one chunk at a time, on threads that may block.

@@ -102,11 +102,11 @@ final class WireLoop {
         let keeps = exchange.source.keepsDeadlines
         let timeouts = keeps ? exchange.limits.timeouts : ExchangeLimits.Timeouts()
         let isOffered =
-            request.connection.allowsHTTP2
+            request.connection.allowsHTTP2 && request.socket == nil
             && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
         transfers[ticket] = WireTransfer(ticket, request, exchange, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
-            ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.hidesClosing, isStream: request.isStream,
             sharing: isOffered && !request.isStream ? request.sharingKey : nil, timeouts,
             until: keeps ? exchange.limits.deadline : nil, at: now)
     }
@@ -186,7 +186,7 @@ final class WireLoop {
             return beginAgain(transfer, offeringHTTP2: false)
         }
         if isCut { transfer.failCut() }
-        if protocols.needsHTTP2(transfer, after: code, library.build) {
+        if transfer.request.socket == nil, protocols.needsHTTP2(transfer, after: code, library.build) {
             if !transfer.isRepeated { return beginAgain(transfer, offeringHTTP2: true) }
             transfer.failCut()
         }
