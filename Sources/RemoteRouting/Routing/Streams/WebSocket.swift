@@ -1,5 +1,5 @@
 public import Foundation
-public import RemoteHTTP
+internal import RemoteHTTP
 internal import StoreCore
 
 /// An open WebSocket (RFC 6455): a sequence of received messages, and a way to send others.
@@ -152,7 +152,7 @@ extension RemoteHost {
     /// Opens a WebSocket with a GET request (RFC 6455 §4).
     ///
     /// ```swift
-    /// let socket = try await api.webSocket(
+    /// let feed = try await api.webSocket(
     ///     for: Route(path: "/feed"),
     ///     options: .init(protocols: ["feed.v2"], messageBytes: 65_536))
     /// ```
