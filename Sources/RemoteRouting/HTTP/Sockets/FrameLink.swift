@@ -28,7 +28,8 @@ final class FrameLink: SocketLink {
     private let state = WatchedState(State())
 
     init(protocols: [String], messageBytes: Int) {
-        key = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) }).base64EncodedString()
+        let key = Data((0..<16).map { _ in UInt8.random(in: .min ... .max) }).base64EncodedString()
+        self.key = key
         self.protocols = protocols
         self.messageBytes = messageBytes
         var fields = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key)]

@@ -102,7 +102,7 @@ final class WireLoop {
         let keeps = exchange.source.keepsDeadlines
         let timeouts = keeps ? exchange.limits.timeouts : ExchangeLimits.Timeouts()
         let isOffered =
-            request.connection.allowsHTTP2 && request.socket == nil
+            request.mayUseHTTP2
             && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
         transfers[ticket] = WireTransfer(ticket, request, exchange, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
@@ -186,7 +186,7 @@ final class WireLoop {
             return beginAgain(transfer, offeringHTTP2: false)
         }
         if isCut { transfer.failCut() }
-        if transfer.request.socket == nil, protocols.needsHTTP2(transfer, after: code, library.build) {
+        if protocols.needsHTTP2(transfer, after: code, library.build) {
             if !transfer.isRepeated { return beginAgain(transfer, offeringHTTP2: true) }
             transfer.failCut()
         }

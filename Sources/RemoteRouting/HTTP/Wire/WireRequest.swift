@@ -104,6 +104,9 @@ package struct WireRequest: Sendable {
 
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
 
+    /// Whether HTTP/2 may be used. A WebSocket needs HTTP/1.1, and libcurl's messages do not identify connections to Unix domain sockets.
+    var mayUseHTTP2: Bool { connection.allowsHTTP2 && socket == nil && connection.unixSocketPath == nil }
+
     /// Whether an idle connection does not show that its server has closed it.
     var hidesClosing: Bool { isSecure || connection.unixSocketPath != nil }
 
@@ -133,9 +136,7 @@ package struct WireRequest: Sendable {
     /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        let name = String(decoding: authority, as: UTF8.self)
-        let origin = connection.unixSocketPath.map { "\(name) \($0)" } ?? name
-        return ConnectionSharing.Key(origin: origin, tls: tls, proxy: connection.proxy)
+        return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: connection.proxy)
     }
 
     /// A hash of the connection's secrets, which libcurl does not compare exactly; 0 without secrets.
