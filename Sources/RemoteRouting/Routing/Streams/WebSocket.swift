@@ -109,6 +109,8 @@ public final class WebSocket: AsyncSequence, Sendable {
 
     /// Closes the socket, and waits until the server has closed it too, for five seconds at most.
     ///
+    /// Messages that arrive meanwhile are dropped.
+    ///
     /// - Parameters:
     ///   - code: The reason as a number: 1000 to 1003, 1007 to 1014, or 3000 to 4999.
     ///   - reason: The reason in words, of at most 123 bytes.
