@@ -46,7 +46,7 @@ struct LawTests {
 
     @Test func `every module states its laws without a gap`() {
         for (letter, count) in [
-            ("C", 26), ("D", 11), ("E", 10), ("F", 8), ("H", 24), ("I", 6), ("L", 8), ("O", 18), ("W", 16), ("T", 22), ("S", 27), ("V", 6),
+            ("C", 26), ("D", 11), ("E", 10), ("F", 8), ("H", 26), ("I", 6), ("L", 8), ("O", 18), ("W", 16), ("T", 22), ("S", 27), ("V", 6),
         ] {
             let numbers = Self.defined.filter { $0.hasPrefix(letter) }.compactMap { Int($0.dropFirst()) }.sorted()
             #expect(numbers == Array(1...count), "\(letter)")

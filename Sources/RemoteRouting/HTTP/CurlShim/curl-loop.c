@@ -46,12 +46,14 @@ static int64_t now(void) {
 }
 
 static int on_socket(CURL *easy, int socket, int what, void *context, void *of_socket) {
-    (void)easy;
     pool *own = context;
     wire_loop *loop = own->loop;
     if (what == CURL_POLL_REMOVE) {
         // libcurl's resolver may have closed its socket already.
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
+        char *transfer = NULL;
+        loop->curl->curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
+        if (transfer) wire_transfer_unwatched((wire_transfer *)transfer);
         return 0;
     }
     struct epoll_event event = {.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), 

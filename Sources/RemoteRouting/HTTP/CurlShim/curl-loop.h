@@ -142,6 +142,8 @@ struct wire_transfer {
     /// The local port of a new connection; 0 for any.
     int local_port;
     int needs_lookup;
+    /// Whether the connection is to a Unix domain socket, which has no numeric address.
+    int is_local;
     /// The number of arrivals on the connection when the request was sent.
     uint32_t arrivals;
     /// The number of arrivals on the connection with the last chunk of the body.
@@ -162,6 +164,9 @@ struct wire_transfer {
     int has_ended;
     /// Whether the server's certificate was refused, because it names its host only in the common name.
     int lacks_names;
+    /// Whether the server has left HTTP, and whether the reader is behind.
+    int is_upgraded;
+    int is_receiving_paused;
     int new_socket;
     uint64_t read_before;
     /// The remote port of the last connection attempt.
@@ -217,6 +222,8 @@ void wire_connection_idle(connection *connection);
 void wire_pool_limit(pool *own);
 /// Notes that libcurl has ended a transfer's use of its connection.
 void wire_transfer_release(wire_transfer *transfer);
+/// Notes that libcurl no longer waits for the socket of a transfer.
+void wire_transfer_unwatched(wire_transfer *transfer);
 /// Initializes a watch; negative on failure.
 int wire_watch_make(watch *watch);
 /// Ends the thread of a watch.

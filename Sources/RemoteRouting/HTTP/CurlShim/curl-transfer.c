@@ -38,7 +38,9 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
     if (own->connection) own->connection->arrivals++;
     note_read(own);
-    return own->callbacks.body(own->context, bytes, size * count);
+    size_t taken = own->callbacks.body(own->context, bytes, size * count);
+    own->is_receiving_paused = taken == WIRE_PAUSE;
+    return taken;
 }
 
 static size_t on_read(char *bytes, size_t size, size_t count, void *transfer) {
@@ -154,7 +156,7 @@ static int on_open(void *transfer, int purpose, curl_address *address) {
     end_start(own);
     if (own->is_abandoned || !own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
     // The port has the same offset in both address families.
-    own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
+    own->remote_port = address->family == AF_UNIX ? 0 : ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
     if (made < 0) {
         own->open_error = errno;
@@ -238,7 +240,11 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
         own->lacks_names = own->is_secure && wire_tls_lacks_names(own->loop->curl, own->easy);
         if (own->lacks_names) return 1;
     }
-    if (!is_new && (!connection || connection->owner != own->owner)) {
+    if (!is_new && !connection && own->is_local && !own->owner) {
+        // libcurl compares the paths of Unix domain sockets, and uses no idle connection that is readable. Unsafe requests and those with
+        // secrets are not sent here.
+        is_readable = 0;
+    } else if (!is_new && (!connection || connection->owner != own->owner)) {
         // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed, as
         // does one of unknown origin.
         is_readable = 1;
@@ -279,6 +285,8 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->is_starting = 0;
     transfer->watches_end = 0;
     transfer->lacks_names = 0;
+    transfer->is_upgraded = 0;
+    transfer->is_receiving_paused = 0;
     transfer->has_stream = 0;
     transfer->is_unprocessed = 0;
     transfer->new_socket = 0;
@@ -345,14 +353,22 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_will_send);
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
-    if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (request->needs_fresh_connection || request->upgrades) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    if (request->upgrades) {
+        curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+        // A proxy that forwards requests would not understand what follows (RFC 6455 §4.1).
+        curl->curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    }
     transfer->owner = request->owner;
     transfer->is_secure = strncasecmp(request->url, "https:", 6) == 0;
     transfer->local_port = request->local_port;
     transfer->needs_lookup = request->needs_lookup;
+    transfer->is_local = request->unix_socket != NULL;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    if (code) return code;
+    if (request->unix_socket) code = curl->curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     if (code) return code;
 
     for (const char *line = request->fields; *line; line += strlen(line) + 1) {
@@ -433,6 +449,7 @@ void wire_transfer_end(wire_transfer *transfer) {
         return;
     }
     end_start(transfer);
+    transfer->is_upgraded = 0;
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) {
@@ -458,7 +475,19 @@ void wire_transfer_end(wire_transfer *transfer) {
     if (!is_kept) free(transfer);
 }
 
+void wire_transfer_upgraded(wire_transfer *transfer) { transfer->is_upgraded = 1; }
+
+void wire_transfer_unwatched(wire_transfer *transfer) {
+    // After the end of a connection, libcurl waits for further bytes of the request body, and reports nothing until then. It waits for
+    // nothing on a socket only in this case and while the transfer is paused or over.
+    if (!transfer->is_upgraded || !transfer->is_running || transfer->is_over || transfer->is_receiving_paused) return;
+    transfer->is_upgraded = 0;
+    transfer->callbacks.peer_ended(transfer->context);
+}
+
 void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int sending_waits) {
+    // libcurl may pass on kept bytes at once, which may pause the transfer again.
+    transfer->is_receiving_paused = receiving_waits;
     wire_process_enter();
     transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? CURLPAUSE_RECV : 0) | (sending_waits ? CURLPAUSE_SEND : 0));
     wire_process_leave();

@@ -15,6 +15,8 @@ extension RemoteError {
         public static let invalidTLSOptions = Code(rawValue: "invalidTLSOptions")
         /// The proxy options cannot be used.
         public static let invalidProxyOptions = Code(rawValue: "invalidProxyOptions")
+        /// The path of the Unix domain socket is empty, too long, or contains a zero byte.
+        public static let invalidSocketPath = Code(rawValue: "invalidSocketPath")
         /// The transport cannot fulfill a requirement of the request or the host.
         public static let unsupported = Code(rawValue: "unsupported")
 
@@ -101,9 +103,9 @@ extension RemoteError {
 
         /// The failures that occur before anything is sent.
         static let precedingSending: Set<Code> = [
-            .invalidProxyOptions, .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused, .proxyUnreachable,
-            .proxyRefused, .proxyUnauthorized, .certificateExpired, .certificateUntrusted, .certificateNameMismatch, .pinMismatch,
-            .tlsVersionRefused,
+            .invalidProxyOptions, .invalidSocketPath, .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused,
+            .proxyUnreachable, .proxyRefused, .proxyUnauthorized, .certificateExpired, .certificateUntrusted, .certificateNameMismatch,
+            .pinMismatch, .tlsVersionRefused,
         ]
 
         /// The stage of a transport failure.
@@ -111,7 +113,7 @@ extension RemoteError {
             switch self {
             case .cancelled: .cancelled
             case .headTimedOut, .idleTimedOut, .attemptTimedOut, .overallTimedOut: .timeout
-            case .unsupported, .invalidTLSOptions, .invalidProxyOptions, .bodyUnreadable: .build
+            case .unsupported, .invalidTLSOptions, .invalidProxyOptions, .invalidSocketPath, .bodyUnreadable: .build
             default: .transport
             }
         }

@@ -86,7 +86,7 @@ extension StringProtocol {
 
 extension String {
     /// Whether the text is a token, which methods and field names must be (RFC 9110 §5.6.2).
-    var isToken: Bool {
+    package var isToken: Bool {
         !isEmpty && utf8.allSatisfy(\.isTokenByte)
     }
 

@@ -55,7 +55,8 @@ extension Transport {
         guard connection == ConnectionOptions() else {
             throw TransportFailure(
                 .unsupported,
-                "this transport does not support the host's options for TLS, proxy or HTTP/2; remove them, or use another transport"
+                "this transport does not support the host's options for TLS, proxy, HTTP/2 or Unix domain sockets; remove them, or use "
+                    + "another transport"
             )
         }
         return try await perform(request, limits: limits)
@@ -111,6 +112,8 @@ public struct ExchangeLimits: Sendable {
     package var spillBytes: Int
     /// The clock that measures the limits and reaches the deadline.
     package var time: any TimeSource
+    /// The upgrade to a WebSocket, which the response must accept; `nil` for other exchanges.
+    package var upgrade: SocketUpgrade?
     /// Receives the number of request body bytes sent so far and their total; `nil` if the total is unknown.
     package var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
 
@@ -148,7 +151,30 @@ public struct ConnectionOptions: Hashable, Sendable {
     public var proxy = ProxyOptions.system
     /// Whether HTTP/2 is used if the server offers it; otherwise HTTP/1.1.
     public var allowsHTTP2 = true
+    /// The path of the Unix domain socket that replaces TCP; `nil` for TCP.
+    public var unixSocketPath: String?
 
-    /// Creates options with the system's authorities, the system's proxy, and HTTP/2.
+    /// Creates options with the system's authorities, the system's proxy, HTTP/2, and TCP.
     public init() {}
+
+    /// The maximum number of bytes in the path of a Unix domain socket, which the system's `sockaddr_un` limits.
+    #if os(Linux)
+    package static let unixSocketPathBytes = 107
+    #else
+    package static let unixSocketPathBytes = 103
+    #endif
+
+    /// Throws if the path of the Unix domain socket cannot be used.
+    func checkUnixSocket() throws(TransportFailure) {
+        guard let path = unixSocketPath else { return }
+        guard !path.isEmpty, !path.utf8.contains(0), path.utf8.count <= ConnectionOptions.unixSocketPathBytes else {
+            throw TransportFailure(
+                .invalidSocketPath,
+                "the path of the Unix domain socket has \(path.utf8.count) bytes; use 1 to \(ConnectionOptions.unixSocketPathBytes) bytes, "
+                    + "none of them zero")
+        }
+        if case .server = proxy.choice {
+            throw TransportFailure(.unsupported, "a proxy cannot connect to a Unix domain socket; remove the proxy or unixSocketPath")
+        }
+    }
 }

@@ -13,7 +13,8 @@ final class BodySource {
         case failed(TransportFailure)
     }
 
-    private let pump: Pump?
+    /// Requests the next chunk, which ``take(_:)`` receives later; `nil` for a body in memory.
+    private let requestNext: (@Sendable () -> Void)?
     /// The chunk in progress and the number of its bytes already sent.
     private var piece: Data
     private var offset = 0
@@ -25,7 +26,7 @@ final class BodySource {
     private var left: Int64?
 
     init(_ data: Data) {
-        pump = nil
+        requestNext = nil
         piece = data
         isAtEnd = true
         left = Int64(data.count)
@@ -33,10 +34,18 @@ final class BodySource {
 
     /// Creates a body that is read while it is sent.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
-        pump = Pump(ticket, mailbox, stream)
+        let pump = Pump(ticket, mailbox, stream)
+        requestNext = { pump.read() }
         piece = Data()
         isAtEnd = false
         left = stream.length
+    }
+
+    /// Creates the source of a WebSocket's frames.
+    init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ socket: FrameLink) {
+        requestNext = { socket.requestNext { mailbox.post(.read(ticket, .success($0))) } }
+        piece = Data()
+        isAtEnd = false
     }
 
     /// Starts reading ahead from the beginning; fails a body that cannot be rewound.
@@ -68,7 +77,7 @@ final class BodySource {
             } else if let failure {
                 return .failed(.unreadableBody(failure))
             } else if isAtEnd {
-                guard left ?? 0 == 0 || pump == nil else {
+                guard left ?? 0 == 0 || requestNext == nil else {
                     return .failed(.shortBody)
                 }
                 return .bytes(0)
@@ -81,7 +90,7 @@ final class BodySource {
         let start = piece.startIndex + offset
         piece.copyBytes(to: buffer, from: start..<(start + count))
         offset += count
-        if let known = left, pump != nil {
+        if let known = left, requestNext != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
                 return .failed(.longBody)
@@ -92,7 +101,7 @@ final class BodySource {
 
     /// Rewinds a body in memory, or a body that has not been read; returns `false` for any other body.
     func rewind(to place: Int64) -> Bool {
-        if pump == nil, place <= Int64(piece.count) {
+        if requestNext == nil, place <= Int64(piece.count) {
             offset = Int(place)
             return true
         }
@@ -100,9 +109,9 @@ final class BodySource {
     }
 
     private func readAhead() {
-        guard let pump, !isReading, !isAtEnd, next == nil, failure == nil else { return }
+        guard let requestNext, !isReading, !isAtEnd, next == nil, failure == nil else { return }
         isReading = true
-        pump.read()
+        requestNext()
     }
 
     /// A reader of one chunk at a time, from a sequence, or on threads that may block.

@@ -74,7 +74,7 @@ struct HeadReader {
     }
 
     private mutating func finish() throws(TransportFailure) -> HTTPResponse? {
-        // 101 is final here, because the request did not request an upgrade.
+        // 101 is final, because nothing after it is HTTP.
         if (100..<200).contains(status), status != 101 {
             isAtStart = true
             return nil

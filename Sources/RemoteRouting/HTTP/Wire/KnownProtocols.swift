@@ -47,7 +47,7 @@ struct KnownProtocols {
     /// Returns whether a transfer without HTTP/2 failed because its server has nothing else, and learns from a repeated one.
     mutating func needsHTTP2(_ transfer: WireTransfer, after code: Int32, _ build: WireLibrary.Build) -> Bool {
         let request = transfer.request
-        guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.connection.allowsHTTP2, build.hasTestedHTTP2 else {
+        guard !transfer.offersHTTP2, !transfer.hasHead, request.isSecure, request.mayUseHTTP2, build.hasTestedHTTP2 else {
             return false
         }
         guard known[request.origin] != .http1, known[request.origin] != .flood, isForeign(transfer, code) else { return false }

@@ -64,6 +64,10 @@ extension TransportFailure {
         switch systemError {
         case ECONNREFUSED:
             (.connectionRefused, "the host refused the connection; check the port and that the server is running")
+        // Only a Unix domain socket has a path.
+        case ENOENT: (.connectionRefused, "no server listens on the Unix domain socket; check its path and that the server is running")
+        case EACCES, EPERM:
+            (.unreachable, "the system forbids the connection; check the permissions of the Unix domain socket, or the firewall")
         case EMFILE, ENFILE: (.engineFailed, "no file descriptor is left for a connection; close some, or raise the limit")
         default: (.unreachable, "the host cannot be reached; check the network")
         }

@@ -102,11 +102,11 @@ final class WireLoop {
         let keeps = exchange.source.keepsDeadlines
         let timeouts = keeps ? exchange.limits.timeouts : ExchangeLimits.Timeouts()
         let isOffered =
-            request.connection.allowsHTTP2
+            request.mayUseHTTP2
             && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream, protocols[origin])
         transfers[ticket] = WireTransfer(ticket, request, exchange, loop: self, mailbox: mailbox, offersHTTP2: isOffered)
         machine.submitted(
-            ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            ticket, to: origin, mayRepeat: request.message.mayRepeat, isSecure: request.hidesClosing, isStream: request.isStream,
             sharing: isOffered && !request.isStream ? request.sharingKey : nil, timeouts,
             until: keeps ? exchange.limits.deadline : nil, at: now)
     }

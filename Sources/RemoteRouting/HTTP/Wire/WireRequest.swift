@@ -18,6 +18,8 @@ package struct WireRequest: Sendable {
     let reportsProgress: Bool
     /// Whether the reader consumes the body at its own pace. Streams never hold all connections and read larger blocks.
     let isStream: Bool
+    /// The upgrade to a WebSocket; `nil` for other requests.
+    let socket: FrameLink?
     /// The local port of a new connection, for tests; 0 for any.
     package var localPort: Int32 = 0
     /// The header lines, each terminated by NUL, in the shim's form.
@@ -34,7 +36,9 @@ package struct WireRequest: Sendable {
         reportsProgress = limits.onSent != nil
         // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
+        socket = limits.upgrade?.beginAttempt()
         try connection.proxy.check()
+        try connection.checkUnixSocket()
         if message.method == .head, message.hasBody {
             throw TransportFailure(.unsupported, "a HEAD request with a body cannot be sent; use POST")
         }
@@ -55,9 +59,15 @@ package struct WireRequest: Sendable {
         }
         if !hasCoding {
             // A range counts stored bytes, so it must not be compressed.
-            add("Accept-Encoding", message.fields["Range"] == nil ? ContentCoding.offer : "identity")
+            add("Accept-Encoding", message.fields["Range"] == nil && socket == nil ? ContentCoding.offer : "identity")
         }
         if !hasAccept { suppress("Accept") }
+        if let socket {
+            for (name, value) in socket.handshake { add(name, value) }
+            // What follows the head is not a body.
+            for name in ["Transfer-Encoding", "Content-Type", "Expect"] { suppress(name) }
+            return
+        }
         guard message.hasBody || needsLength else { return }
         if !hasType { suppress("Content-Type") }
         suppress("Expect")
@@ -93,8 +103,16 @@ package struct WireRequest: Sendable {
 
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
 
-    /// The scheme, the host and the port.
-    var origin: String {
+    /// Whether HTTP/2 may be used. A WebSocket needs HTTP/1.1, and libcurl's messages do not identify connections to Unix domain sockets.
+    var mayUseHTTP2: Bool { connection.allowsHTTP2 && socket == nil && connection.unixSocketPath == nil }
+
+    /// Whether an idle connection does not show that its server has closed it.
+    var hidesClosing: Bool { isSecure || connection.unixSocketPath != nil }
+
+    /// The scheme, the host and the port, and the path of a Unix domain socket.
+    var origin: String { connection.unixSocketPath.map { "\(address) \($0)" } ?? address }
+
+    private var address: String {
         let start = isSecure ? 8 : 7
         let authority = url.utf8.dropFirst(start).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
         return String(decoding: url.utf8.prefix(start + authority.count), as: UTF8.self)
@@ -102,7 +120,8 @@ package struct WireRequest: Sendable {
 
     /// Whether a new connection needs a name server, for the host or the proxy that the app names.
     var needsLookup: Bool {
-        var name = origin.dropFirst(isSecure ? 8 : 7).lowercased()
+        if connection.unixSocketPath != nil { return false }
+        var name = address.dropFirst(isSecure ? 8 : 7).lowercased()
         if case .server(let server) = connection.proxy.choice {
             name = server.host.lowercased()
         } else if let colon = name.utf8.lastIndex(of: UInt8(ascii: ":")) {

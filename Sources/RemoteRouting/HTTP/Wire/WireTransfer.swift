@@ -19,6 +19,8 @@ final class WireTransfer {
     /// Whether a head has arrived, and whether a part of the response was reported.
     private(set) var hasHead = false
     private var hasReported = false
+    /// Whether the server has accepted the upgrade to a WebSocket.
+    private var isUpgraded = false
 
     private var headReader: HeadReader
     /// The received head, not yet reported.
@@ -33,6 +35,8 @@ final class WireTransfer {
     private var (chunks, bytes) = (0, 0)
 
     private var isSendingPaused = false
+    /// Whether nothing more is to be sent, because the server has refused an upgrade or has ended the connection.
+    private var endsSending = false
     private var sent: Int64 = 0
     private(set) var hasSent = false
     /// The failure with which a callback ended the transfer.
@@ -49,6 +53,7 @@ final class WireTransfer {
         self.loop = loop
         self.offersHTTP2 = offersHTTP2
         switch request.message.body {
+        case _ where request.socket != nil: source = request.socket.map { BodySource(ticket, mailbox, $0) }
         case .stream(let stream): source = BodySource(ticket, mailbox, stream)
         case .data(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress && !data.isEmpty:
             source = BodySource(data)
@@ -128,8 +133,8 @@ final class WireTransfer {
     private func chooseConnection(_ handle: OpaquePointer) {
         if offersHTTP2 { wire_transfer_offer_http2(handle) }
         switch request.connection.proxy.choice {
-        case .system: break
-        case .none: wire_transfer_use_proxy(handle, "", nil, nil)
+        case .system where request.connection.unixSocketPath == nil: break
+        case .none, .system: wire_transfer_use_proxy(handle, "", nil, nil)
         case .server(let server):
             wire_transfer_use_proxy(handle, server.url ?? "", server.credentials?.user, server.credentials?.password)
         }
@@ -139,6 +144,7 @@ final class WireTransfer {
     private func usedProxy(_ trace: wire_proxy_trace) -> Bool {
         switch request.connection.proxy.choice {
         case .none: return false
+        case .system where request.connection.unixSocketPath != nil: return false
         case .server: return true
         // libcurl does not report whether it uses the environment's proxy, but a connection to a proxy has another port.
         case .system:
@@ -151,6 +157,7 @@ final class WireTransfer {
         var copied = Data()
         var (form, length) = (WIRE_BODY_NONE, Int64(0))
         switch request.message.body {
+        case _ where request.socket != nil: (form, length) = (WIRE_BODY_READ, -1)
         case .none: if request.needsLength { form = WIRE_BODY_EMPTY }
         case .data(let data) where data.isEmpty: form = WIRE_BODY_EMPTY
         case .data(let data) where source == nil: (form, length, copied) = (WIRE_BODY_COPIED, Int64(data.count), data)
@@ -162,14 +169,15 @@ final class WireTransfer {
             request.message.method.rawValue.withCString { method in
                 lines.withUnsafeBytes { lines in
                     copied.withUnsafeBytes { copied in
-                        withTLS(certificates) { certificates, tls in
+                        withPaths(certificates) { certificates, unixSocket, tls in
                             guard let fields = lines.bindMemory(to: CChar.self).baseAddress else { return 27 }
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
                                 certificates: certificates, tls: tls, owner: request.connectionOwner, local_port: request.localPort,
-                                needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0)
+                                needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0, upgrades: request.socket == nil ? 0 : 1,
+                                unix_socket: unixSocket)
                             return body(&wire)
                         }
                     }
@@ -178,10 +186,18 @@ final class WireTransfer {
         }
     }
 
-    private func withTLS(_ path: String?, _ body: (UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
-        withTLS { tls in
-            guard let path else { return body(nil, tls) }
-            return path.withCString { body($0, tls) }
+    private func withPaths(
+        _ certificates: String?,
+        _ body: (_ certificates: UnsafePointer<CChar>?, _ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32
+    ) -> Int32 {
+        func withPath(_ path: String?, _ body: (UnsafePointer<CChar>?) -> Int32) -> Int32 {
+            guard let path else { return body(nil) }
+            return path.withCString { body($0) }
+        }
+        return withTLS { tls in
+            withPath(certificates) { certificates in
+                withPath(request.connection.unixSocketPath) { body(certificates, $0, tls) }
+            }
         }
     }
 
@@ -193,6 +209,9 @@ final class WireTransfer {
     /// The failure of a request that libcurl refuses.
     func refusal(_ code: Int32) -> TransportFailure {
         // 4 and 48: libcurl is built without an option.
+        if request.connection.unixSocketPath != nil, request.tls == nil, code == 4 || code == 48 {
+            return TransportFailure(.unsupported, "libcurl is built without Unix domain sockets; install a complete libcurl")
+        }
         guard request.tls != nil, code == 4 || code == 48 else {
             return TransportFailure(.unsupported, "libcurl refused the request; check the address")
         }
@@ -212,7 +231,8 @@ final class WireTransfer {
 
     /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
-        let code = head?.status == 101 ? 0 : code
+        // 52: libcurl counts only the bytes after the head of a 101.
+        let code = head?.status == 101 || code == 52 && isUpgraded ? 0 : code
         var failure = code == 0 && self.failure == nil ? nil : explain(code)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
         let isUnconnected = !hasSent && !request.message.mayRepeat && WireTransfer.unconnected.contains(code)
@@ -293,6 +313,10 @@ final class WireTransfer {
 
     /// Continues after a pause, unless the reader is behind.
     func continueReceiving() {
+        if endsSending {
+            endsSending = false
+            take(.success(nil))
+        }
         guard isReceivingPaused, !isPaused, let handle else { return }
         isReceivingPaused = false
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
@@ -316,8 +340,9 @@ final class WireTransfer {
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             delayReport()
+            if request.socket != nil { upgrade(isAccepted: head.status == 101) }
             // After an unrequested 101 nothing is HTTP, and the connection may never end.
-            return head.status != 101
+            return head.status != 101 || isUpgraded
         } catch {
             failure = error
             return false
@@ -358,6 +383,19 @@ final class WireTransfer {
             || ContentCoding(of: head.fields.contentCodings) != nil
     }
 
+    /// Begins to exchange frames, or ends the request of an upgrade that the server has refused.
+    private func upgrade(isAccepted: Bool) {
+        guard isAccepted, let handle else { return peerEnded() }
+        isUpgraded = true
+        wire_transfer_upgraded(handle)
+    }
+
+    /// Ends the request with the next turn, because this runs within a callback of libcurl.
+    private func peerEnded() {
+        endsSending = true
+        loop.continueLater(self)
+    }
+
     private func delayReport() {
         isUnreported = true
         loop.reportLater(self)
@@ -368,6 +406,8 @@ final class WireTransfer {
         switch source.read(into: buffer) {
         case .bytes(let count):
             sent += Int64(count)
+            // Frames that are sent do not show that the server is there.
+            if isUpgraded { return count }
             loop.moved(self)
             if count > 0 { exchange.sent(sent, of: request.message.body.length) }
             return count
@@ -418,7 +458,8 @@ final class WireTransfer {
             will_send: { context, isReused, isReadable in
                 WireTransfer.of(context).willSend(isReused: isReused != 0, isReadable: isReadable != 0) ? 0 : 1
             },
-            may_connect: { context in WireTransfer.of(context).mayConnect() ? 1 : 0 })
+            may_connect: { context in WireTransfer.of(context).mayConnect() ? 1 : 0 },
+            peer_ended: { context in WireTransfer.of(context).peerEnded() })
     }
 }
 #endif

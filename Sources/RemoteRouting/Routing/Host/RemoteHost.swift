@@ -81,6 +81,21 @@ public struct RemoteHost: Sendable {
         get { connection.allowsHTTP2 }
         set { connection.allowsHTTP2 = newValue }
     }
+    /// The path of the Unix domain socket that replaces TCP; `nil`, the default, uses TCP.
+    ///
+    /// ```swift
+    /// let docker = RemoteHost("http://localhost/v1.43").with {
+    ///     $0.unixSocketPath = "/var/run/docker.sock"
+    /// }
+    /// ```
+    ///
+    /// The name of the host is sent as usual, but is not looked up. Hosts with different paths share no connections. Redirects to other
+    /// origins use TCP. ``CurlTransport`` connects to Unix domain sockets; other transports throw ``RemoteError/Code/unsupported``. A path
+    /// that does not fit, of more than 107 bytes on Linux, is ``RemoteError/Code/invalidSocketPath``.
+    public var unixSocketPath: String? {
+        get { connection.unixSocketPath }
+        set { connection.unixSocketPath = newValue }
+    }
     /// The options of the host's connections.
     package var connection = ConnectionOptions()
     /// Creates the decoder of JSON responses.

@@ -77,6 +77,7 @@ extension RouteCall {
     private func forbidsCredentials(to origin: WebOrigin?) -> Bool {
         guard let origin else { return true }
         guard origin.scheme == .http, !host.allowsInsecureCredentials else { return false }
+        if host.unixSocketPath != nil, origin == WebOrigin(of: request.url) { return false }
         return !origin.isLoopback || host.proxy.leadsAway(from: origin.host)
     }
 
@@ -91,7 +92,7 @@ extension RouteCall {
     /// The permits that the caller of an interceptor holds.
     @TaskLocal private static var held: [Permits] = []
 
-    private var isStream: Bool { if case .stream = delivery { true } else { false } }
+    private var isStream: Bool { if case .whole = delivery { false } else { true } }
 
     /// The permits from which the call takes one for each exchange.
     private var gate: Permits { isStream ? host.streamGate : host.gate }
@@ -179,11 +180,11 @@ extension RouteCall {
     /// The host's connection options, reduced to those that apply to the request's origin.
     private func connection(for request: HTTPRequest) -> ConnectionOptions {
         let connection = host.connection
-        guard connection.tls.clientCertificate != nil, WebOrigin(of: request.url) != WebOrigin(of: self.request.url) else {
-            return connection
-        }
+        guard connection.tls.clientCertificate != nil || connection.unixSocketPath != nil, isForeign(request.url) else { return connection }
         return connection.forOtherOrigin
     }
+
+    private func isForeign(_ url: URL) -> Bool { WebOrigin(of: url) != WebOrigin(of: request.url) }
 
     /// Returns the request with the jar's cookies, which are looked up again for each hop.
     @inline(never)
@@ -230,6 +231,8 @@ extension RouteCall {
         by response: HTTPResponse, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
     ) throws -> HTTPRequest? {
         host.log?.received(response, to: request, after: began.duration(to: host.time.now))
+        // A WebSocket's handshake is not redirected, because its server has to be the one that the app named.
+        if limits.upgrade != nil { return nil }
         switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
         case .stay: return nil
         case .follow(var next):
@@ -333,10 +336,11 @@ extension HTTPResponse.Body {
 }
 
 extension ConnectionOptions {
-    /// The options for another origin after a redirect, without the client certificate.
+    /// The options for another origin after a redirect, without the client certificate and the Unix domain socket.
     fileprivate var forOtherOrigin: ConnectionOptions {
         var copy = self
         copy.tls.clientCertificate = nil
+        copy.unixSocketPath = nil
         return copy
     }
 }

@@ -34,10 +34,12 @@ extension RouteCall {
         // An origin has no proxy to authenticate to; from it, the status is one of many.
         let isFromProxy = status == 407 && sentRequest.url.scheme == "http" && host.proxy.forwards(to: sentRequest.url.host() ?? "")
         let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
+        let advice =
+            limits.upgrade == nil || status >= 400
+            ? "; \(StatusName.advice(for: status))" : " instead of 101; check that the address is that of a WebSocket, without a redirect"
         var failure = self.error(
-            .status, isFromProxy ? .proxyUnauthorized : .badStatus, sentRequest,
-            "the server responded with \(name); \(StatusName.advice(for: status))", status: status,
-            fields: response.fields)
+            .status, isFromProxy ? .proxyUnauthorized : .badStatus, sentRequest, "the server responded with \(name)\(advice)",
+            status: status, fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
         failure.reader = ParsingErrorReader(parser: host.parser(for: options), response: conclusion(response).map(()))

@@ -17,6 +17,8 @@ final class RouteCall: Sendable {
         case whole
         /// Chunks as they arrive, up to a number of bytes.
         case stream(limit: Int = .max)
+        /// The bytes of a WebSocket, after a response of 101.
+        case upgrade(SocketUpgrade)
     }
 
     let host: RemoteHost
@@ -128,11 +130,20 @@ final class RouteCall: Sendable {
             // A stream may outlive the call.
             keepsOwnDeadline = false
             bodyBytes = limit
+        case .upgrade:
+            keepsOwnDeadline = false
+            bodyBytes = .max
         }
         var limits = ExchangeLimits(
             head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
             bodyBytes: options.responseLimit ?? bodyBytes,
             memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
+        if case .upgrade(let upgrade) = delivery {
+            limits.upgrade = upgrade
+            limits.bodyBytes = .max
+            limits.memoryBytes = min(limits.memoryBytes, 131_072)
+            (limits.timeouts.attempt, limits.timeouts.idle) = (nil, upgrade.silence)
+        }
         if let onSent {
             let length = request.body.length
             limits.onSent = { sent, total in onSent(sent, length ?? total) }
@@ -173,7 +184,9 @@ final class RouteCall: Sendable {
         sent.withLock { $0.mayHaveArrived = $0.mayHaveArrivedBefore }
     }
 
-    func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) || acceptedStatuses.contains(status) }
+    func isSuccess(_ status: Int) -> Bool {
+        limits.upgrade == nil ? (200..<300).contains(status) || acceptedStatuses.contains(status) : status == 101
+    }
 
     // MARK: Attempts
 

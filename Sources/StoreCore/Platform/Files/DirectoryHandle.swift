@@ -149,7 +149,8 @@ package final class DirectoryHandle: Sendable {
     package func textOfLink(_ name: String) -> String? {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = bytes.withUnsafeMutableBytes { buffer in
-            uninterrupted { readlinkat(descriptor, name, buffer.bindMemory(to: CChar.self).baseAddress, buffer.count) }
+            guard let start = buffer.bindMemory(to: CChar.self).baseAddress else { return 0 }
+            return uninterrupted { readlinkat(descriptor, name, start, buffer.count) }
         }
         guard count > 0, count < bytes.count else { return nil }
         return String(validating: bytes.prefix(count), as: UTF8.self)

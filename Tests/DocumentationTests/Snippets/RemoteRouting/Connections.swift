@@ -32,4 +32,9 @@ struct ConnectionSnippets {
         //: ProxyOptions.swift
         #expect(inside.proxy != direct.proxy)
     }
+
+    @Test func `a Unix domain socket replaces TCP`() {
+        //: RemoteHost.swift: let docker
+        #expect(docker.unixSocketPath == "/var/run/docker.sock" && docker.configuration.scheme == .http)
+    }
 }

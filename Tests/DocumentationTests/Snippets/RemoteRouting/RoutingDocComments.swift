@@ -242,6 +242,20 @@ private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: Stri
     print(photo)
 }
 
+private func sockets(_ api: RemoteHost, shop: RemoteHost, show: (String) -> Void) async throws {
+    //: WebSocket.swift: let socket
+    //: WebSocket.swift: let feed
+    //: StreamsAndFiles.md: let room
+    print(feed.subprotocol ?? "")
+}
+
+private func socketStores(_ api: RemoteHost) {
+    struct Price: Codable, Sendable { var cents: Int }
+    //: LiveSocketFetcher.swift: let prices
+    //: LiveSocketFetcher.swift: let rooms
+    _ = (prices, rooms)
+}
+
 private func events(_ chunks: [Data], handle: (ServerSentEvent) -> Void) throws {
     //: ServerSentEvents.swift: var parser = ServerSentEvents
 }

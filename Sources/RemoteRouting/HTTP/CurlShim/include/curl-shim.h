@@ -100,6 +100,8 @@ typedef struct {
     int (*will_send)(void *context, int is_reused, int is_readable);
     /// Called right before a connection is opened; any result except 0 allows it, 0 ends the transfer.
     int (*may_connect)(void *context);
+    /// Called when the peer has ended an upgraded connection while nothing is sent; must not call libcurl.
+    void (*peer_ended)(void *context);
 } wire_callbacks;
 
 #define WIRE_PAUSE 0x10000001
@@ -149,6 +151,10 @@ typedef struct {
     int local_port;
     /// Whether a new connection needs a name server, if lookups of ended exchanges still run.
     int needs_lookup;
+    /// Whether the request leaves HTTP: its connection is used for nothing else, and an HTTP proxy opens a tunnel.
+    int upgrades;
+    /// The path of the Unix domain socket to connect to; NULL for TCP.
+    const char *_Nullable unix_socket;
 } wire_request;
 
 /// Creates a transfer for a context and copies the callbacks; NULL if memory is exhausted.
@@ -166,6 +172,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 void wire_transfer_distrust(const wire_transfer *transfer);
 /// Ends the exchange on the wire at once and keeps the handle for the next exchange. During a name lookup, libcurl ends the transfer later.
 void wire_transfer_end(wire_transfer *transfer);
+/// Notes that the server has left HTTP, so that the end of the connection is reported even while nothing is sent.
+void wire_transfer_upgraded(wire_transfer *transfer);
 /// Resumes a paused transfer.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
 /// libcurl's information about the proxy of a failed transfer.

@@ -80,6 +80,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         let request = try WireRequest(request, over: connection, exchange.limits)
         let engine = try client.usableEngine()
         let ticket = engine.start(request, exchange)
+        if let socket = request.socket { exchange.onEnd { socket.end() } }
         exchange.onStop { engine.cancel(ticket) }
         exchange.onResume { engine.resume(ticket) }
     }

@@ -120,7 +120,11 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        if let error {
+        if entry.exchange.limits.upgrade != nil, let response = task.response as? HTTPURLResponse, response.statusCode != 101 {
+            // For the system, a response that refuses a WebSocket is an error.
+            entry.exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
+            entry.exchange.finish()
+        } else if let error {
             entry.exchange.fail(TransportFailure(sessionError: error))
         } else {
             // Linux reports a 3xx without a location only here; a second head is ignored.
@@ -132,6 +136,16 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         if entry.invalidatesSession { session.finishTasksAndInvalidate() }
     }
 }
+
+#if canImport(Darwin)
+extension SessionDelegate: URLSessionWebSocketDelegate {
+    func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+        var response = HTTPResponse(status: 101, url: webSocketTask.originalRequest?.url ?? URL(filePath: "/"))
+        if let system = webSocketTask.response as? HTTPURLResponse { response.fields = HTTPResponse(system, fallback: nil).fields }
+        exchange(of: webSocketTask)?.receive(response)
+    }
+}
+#endif
 
 extension HTTPResponse {
     init(_ response: HTTPURLResponse, fallback: URL?) {

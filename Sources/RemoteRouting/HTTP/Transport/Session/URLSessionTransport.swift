@@ -84,6 +84,11 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         _ request: HTTPRequest, _ connection: ConnectionOptions, _ limits: ExchangeLimits
     ) throws(TransportFailure) -> Exchange {
         if let problem = URLSessionTransport.problem(with: connection) { throw TransportFailure(.unsupported, problem) }
+        #if !canImport(Darwin)
+        if limits.upgrade != nil {
+            throw TransportFailure(.unsupported, "URLSession opens no WebSockets on this system; install libcurl 7.66 or newer")
+        }
+        #endif
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         // Other options need their own session, so that neither connections nor TLS sessions are shared.
@@ -99,10 +104,17 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         guard exchange.mayBegin() else { return }
         let delegate = isFresh ? SessionDelegate(tls) : delegate
         let session = isFresh ? URLSession(configuration: configuration(for: tls), delegate: delegate, delegateQueue: queue) : shared
-        let task = session.dataTask(with: wire)
+        let task = makeTask(wire, exchange, in: session)
         delegate.add(exchange, for: task, invalidatesSession: isFresh)
         task.resume()
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
+    }
+
+    private func makeTask(_ wire: URLRequest, _ exchange: Exchange, in session: URLSession) -> URLSessionTask {
+        #if canImport(Darwin)
+        if let upgrade = exchange.limits.upgrade { return SessionLink.task(wire, exchange, upgrade, in: session) }
+        #endif
+        return session.dataTask(with: wire)
     }
 
     /// Returns the reason why the system cannot fulfill the options; `nil` if it can.
@@ -110,6 +122,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         if connection.proxy != .system {
             return "URLSession uses the system's proxy or its configuration's; leave the host's proxy at .system"
         }
+        if connection.unixSocketPath != nil { return "URLSession does not connect to Unix domain sockets; set unixSocketPath to nil" }
         if !connection.allowsHTTP2 { return "URLSession chooses the HTTP version itself; leave allowsHTTP2 at true" }
         return problem(with: connection.tls)
     }
