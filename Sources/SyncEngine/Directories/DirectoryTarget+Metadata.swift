@@ -21,8 +21,15 @@ extension DirectoryTarget {
     ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<PathKey>]) {
         guard !layers.metadata.isEmpty else { return ([], []) }
         let session = callingSession
-        let root = try session?.places.root ?? DirectoryHandle(opening: place)
-        let placed = try session.map { $0.state.withLock { $0.journal.placed } } ?? root.map { try journal(in: $0).placed } ?? [:]
+        let root: DirectoryHandle?
+        var placed: [PathKey: [String?]] = [:]
+        if let session {
+            root = session.places.root
+            placed = session.state.withLock { $0.journal.placed }
+        } else {
+            root = try DirectoryHandle(opening: place)
+            if let root { placed = try journal(in: root).placed }
+        }
         var planning = MetadataPlanning(plan: plan, options: layers.metadata, placed: placed, excludes: excludes, root: root)
         for item in items.sorted(by: { $0.key < $1.key }) {
             try Task.checkCancellation()
@@ -30,7 +37,8 @@ extension DirectoryTarget {
         }
         try planning.takeMissing()
         if let session {
-            session.places.named.withLock { [named = planning.named] in $0 = named }
+            let named = planning.named
+            session.places.named.withLock { $0 = named }
             try session.record(planning.silent)
         }
         return (planning.changes, planning.refusals)
@@ -64,7 +72,6 @@ private struct MetadataPlanning<Item: FileItem> {
         var isEmpty = false
     }
 
-    let plan: SyncPlan<Item>
     let options: MetadataOptions
     let placed: [PathKey: [String?]]
     let excludes: (@Sendable (PathKey) -> Bool)?
@@ -81,14 +88,22 @@ private struct MetadataPlanning<Item: FileItem> {
     var silent: [TargetJournal.Change] = []
 
     /// The files that get their metadata with their content, or that the pass leaves alone.
-    lazy var others: Set<PathKey> = {
-        let keys = (plan.additions + plan.updates).map(\.item.key) + plan.refusals.map(\.key)
-        return Set(keys + plan.keptEdits + plan.duplicates)
-    }()
+    let others: Set<PathKey>
     /// The old keys of moved files by their new keys.
-    lazy var moved: [PathKey: PathKey] = Dictionary(plan.moves.map { ($0.item.key, $0.from.key) }) { first, _ in first }
+    let moved: [PathKey: PathKey]
     /// The files that the pass removes before it makes links and directories.
-    lazy var freed: Set<PathKey> = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
+    let freed: Set<PathKey>
+
+    init(
+        plan: SyncPlan<Item>, options: MetadataOptions, placed: [PathKey: [String?]], excludes: (@Sendable (PathKey) -> Bool)?,
+        root: DirectoryHandle?
+    ) {
+        (self.options, self.placed, self.excludes, self.root) = (options, placed, excludes, root)
+        let keys = (plan.additions + plan.updates).map(\.item.key) + plan.refusals.map(\.key)
+        others = Set(keys + plan.keptEdits + plan.duplicates)
+        moved = Dictionary(plan.moves.map { ($0.item.key, $0.from.key) }) { first, _ in first }
+        freed = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
+    }
 
     /// Compares an item of the list.
     mutating func take(_ item: Item) throws {
@@ -181,7 +196,8 @@ private struct MetadataPlanning<Item: FileItem> {
                 found.isEmpty = try listing.next() == nil
             }
             return found
-        } catch  where error.isDenial {
+        } catch {
+            guard error.isDenial else { throw error }
             return nil
         }
     }
