@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import LoopbackOrigin
+import RemoteRoutingTesting
 import StoreCore
 import Testing
 import Trials
