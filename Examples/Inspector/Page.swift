@@ -37,7 +37,7 @@ enum Page {
           <nav id="subjects" aria-label="Subjects"></nav>
           <section class="center" aria-label="Contents">
             <div class="heading">
-              <h2 id="title">Storehouse</h2><span id="count" class="dim"></span>
+              <h2 id="title">No subject</h2><span id="count" class="dim"></span>
               <button id="failNext" type="button" hidden>Fail next</button>
               <label class="field" id="filterField" for="filter"><span>Show</span>
                 <select id="filter">
