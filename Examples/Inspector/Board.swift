@@ -205,9 +205,9 @@ indirect enum JSON: Sendable {
     case array([JSON])
     case object([(String, JSON)])
 
-    /// A duration in whole milliseconds; `nil` is null.
+    /// A duration in whole milliseconds, clamped to 292 years; `nil` is null.
     static func milliseconds(_ duration: Duration?) -> JSON {
-        duration.map { .int(Int($0.components.seconds) * 1_000 + Int($0.components.attoseconds / 1_000_000_000_000_000)) } ?? .null
+        duration.map { .int(Int($0.saturatedNanoseconds / 1_000_000)) } ?? .null
     }
 
     var text: String {

@@ -24,8 +24,7 @@ final class HostSubject: Subject {
         watchedHost = host.with { copy in
             copy.transport = WatchedTransport(
                 transport: host.transport, log: host.log ?? ExchangeLog { _ in }, origin: host.snapshot().origin, subject: id,
-                timeline: board.timeline,
-                controls: board.controls)
+                timeline: board.timeline, controls: board.controls, redactor: board.redactor)
         }
     }
 
@@ -68,6 +67,7 @@ private struct WatchedTransport: Transport {
     let subject: Int
     let timeline: Timeline
     let controls: Controls
+    let redactor: Redactor
 
     /// The fields of a response that carry no secret.
     private static let shownFields = ["Content-Type", "Content-Length", "Cache-Control", "Age", "Retry-After"]
@@ -77,7 +77,7 @@ private struct WatchedTransport: Transport {
     }
 
     func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse {
-        var address = log.redacted(request.url.absoluteString)
+        var address = redactor.address(log.redacted(request.url.absoluteString))
         if !origin.isEmpty, address.hasPrefix(origin + "/") { address.removeFirst(origin.count) }
         let fetch = controls.passed
         let span = timeline.begin(subject, "\(request.method.rawValue) \(address)".short(500), "", during: fetch)

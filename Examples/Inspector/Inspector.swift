@@ -38,8 +38,8 @@ public final class Inspector: Sendable {
 
     /// Starts the server on a free port of this machine.
     ///
-    /// - Parameter redacting: The names of the fields whose values are hidden in records and commands, without regard to case, `_`
-    ///   and `-`. Without names, those that commonly hold a secret, such as `password` and `token`.
+    /// - Parameter redacting: The names of the fields whose values are hidden in records, commands and the queries of addresses, without
+    ///   regard to case, `_` and `-`. Without names, those that commonly hold a secret, such as `password` and `token`.
     /// - Throws: An error if the system refuses a socket or a thread.
     public static func start(redacting: Set<String> = []) async throws -> Inspector {
         try Inspector(redacting: redacting, policy: Policy())

@@ -48,7 +48,7 @@ enum Page {
             <div id="table" role="grid" tabindex="0" aria-label="Rows" aria-readonly="true">
               <div id="columns" role="row" aria-rowindex="1"></div>
               <div id="canvas" role="rowgroup"></div>
-              <p id="empty" class="empty" hidden></p>
+              <p id="empty" class="empty">Nothing is attached yet.</p>
             </div>
             <div class="splitter"></div>
             <section class="waterfall" aria-label="Timeline">

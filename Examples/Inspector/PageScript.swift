@@ -31,7 +31,7 @@ enum PageScript {
           const size = Math.abs(ms), sign = ms < 0 ? '−' : '';
           if (size < 1000) return `${sign}${Math.round(size)} ms`;
           if (size < 60e3) return `${sign}${(size / 1000).toFixed(size < 10e3 ? 1 : 0)} s`;
-          if (size < 3600e3) return `${sign}${Math.floor(size / 60e3)} min ${Math.floor(size / 1000) % 60} s`;
+          if (size < 3600e3) return `${sign}${Math.floor(size / 60e3)} min${size % 60e3 < 1000 ? '' : ` ${Math.floor(size / 1000) % 60} s`}`;
           if (size < 86400e3) return `${sign}${(size / 3600e3).toFixed(1)} h`;
           return `${sign}${(size / 86400e3).toFixed(1)} d`;
         }
@@ -97,7 +97,8 @@ enum PageScript {
 
         addEventListener('pagehide', () => {
           source?.close();
-          navigator.sendBeacon('act', JSON.stringify({ page, action: 'close' }));
+          // Not a beacon, whose `Origin` is null under the page's referrer policy.
+          fetch('act', { method: 'POST', body: JSON.stringify({ page, action: 'close' }), keepalive: true }).catch(() => {});
         });
         addEventListener('pageshow', event => { if (event.persisted) connect(); });
 
@@ -261,7 +262,7 @@ enum PageScript {
             if (!row) continue;
             let element = drawn.get(index);
             if (!element) {
-              element = make('div', null, 'row');
+              element = make('div', null, index % 2 ? 'row odd' : 'row');
               element.setAttribute('role', 'row');
               element.id = `row${index}`;
               element.style.top = `${index * ROW}px`;
@@ -352,7 +353,7 @@ enum PageScript {
           if (subject === current && row === selected) showItem(item);
         }
 
-        const labels = { refresh: 'Refresh', invalidate: 'Invalidate', clear: 'Clear', fail: 'Fail next fetch' };
+        const labels = { refresh: 'Refresh', invalidate: 'Invalidate', clear: 'Clear', fail: 'Fail next' };
 
         function showItem(item) {
           const facts = make('dl');
@@ -374,11 +375,13 @@ enum PageScript {
           back.onclick = () => { closeItem(); $('table').focus(); };
           top.append(back, make('h2', item.title));
           const actions = make('div', null, 'actions');
+          // The actions stay those of the shown record while another one is loaded.
+          const [subject, row] = [current, selected];
           for (const action of item.actions) {
             const button = make('button', labels[action] ?? action, action === 'clear' ? 'danger' : '');
             button.type = 'button';
             button.dataset.action = action;
-            button.onclick = () => act(action, { subject: current, row: selected });
+            button.onclick = () => act(action, { subject, row });
             actions.append(button);
           }
           if (item.actions.length) top.append(actions);
@@ -387,7 +390,8 @@ enum PageScript {
             parts.push(make('h3', `Shows ${link.count} of ${link.store || 'another store'}`));
             parts.push(make('div', null, 'chips', ...link.keys.map(key => chip(link.store, key))));
           }
-          if (item.record !== null) parts.push(make('h3', item.json ? 'Record' : 'Description'), recordOf(item));
+          const heading = item.json ? 'Record' : subjectOf(current)?.kind === 'store' ? 'Description' : 'Text';
+          if (item.record !== null) parts.push(make('h3', heading), recordOf(item));
           $('item').replaceChildren(...parts);
         }
 
@@ -397,11 +401,14 @@ enum PageScript {
           if (!subject) return make('span', key);
           const button = make('button', key);
           button.type = 'button';
-          button.onclick = () => reveal(subject.id, key, row => row[1] === key);
+          button.onclick = () => reveal(subject.id, key, isRowOf(key));
           return button;
         }
 
-        // Shows a subject, and selects a row of it. The end of a long key is cut off.
+        // Finds the row of a key. The end of a long key is cut off, here earlier than in the table.
+        const isRowOf = key => row => row[1] === key || key.endsWith('…') && row[1].startsWith(key.slice(0, -1));
+
+        // Shows a subject, and selects a row of it.
         function reveal(subject, key, isRow) {
           choose(subject, key.replace(/…$/, ''));
           sought = isRow;
@@ -463,9 +470,9 @@ enum PageScript {
           const visible = Array.from(spans.values()).filter(span => (span.ended ?? end) >= start && span.began <= end);
           shownSpans = ordered(visible).slice(0, 150);
           const shown = shownSpans;
-          const ticks = Array.from({ length: 5 }, (_, index) => {
-            const tick = make('span', index === 4 ? 'now' : `−${duration(range * (4 - index) / 4)}`);
-            if (index === 4) tick.style.right = '0'; else tick.style.left = `${index * 25}%`;
+          const ticks = Array.from({ length: 6 }, (_, index) => {
+            const tick = make('span', index === 5 ? 'now' : `−${duration(range * (5 - index) / 5)}`);
+            if (index === 5) tick.style.right = '0'; else tick.style.left = `${index * 20}%`;
             return tick;
           });
           $('axis').replaceChildren(...ticks);
@@ -511,7 +518,7 @@ enum PageScript {
           if (!subject) return;
           // The rows of a host are its spans.
           if (subject.kind === 'host') reveal(subject.id, '', row => row[0] === span.id);
-          else reveal(subject.id, span.title, row => row[1] === span.title);
+          else reveal(subject.id, span.title, isRowOf(span.title));
         }
 
         $('spans').addEventListener('keydown', event => {

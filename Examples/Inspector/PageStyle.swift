@@ -89,11 +89,11 @@ enum PageStyle {
         }
         #columns, .row { display: grid; gap: 0 14px; align-items: center; height: 28px; padding: 0 16px; min-width: 100%; }
         .row { position: absolute; left: 0; right: 0; cursor: default; font-size: 13px; font-variant-numeric: tabular-nums; }
-        .row:nth-child(even) { background: color-mix(in srgb, var(--raised) 55%, transparent); }
+        .row.odd { background: color-mix(in srgb, var(--raised) 55%, transparent); }
         .row:hover { background: var(--raised); }
         .row[aria-selected="true"] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }
         .row > *, #columns > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-        .row > :first-child { font: 13px var(--mono); }
+        .row > :first-child { font-family: var(--mono); }
         .right { text-align: right; }
         .zero { color: var(--dim); }
         #canvas { position: relative; }
@@ -126,10 +126,10 @@ enum PageStyle {
         .span .label > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
         .span .label .what { font: 12.5px var(--mono); flex: 0 1 auto; }
         .span .label .owner { color: var(--dim); font-size: 12px; flex: 0 0 auto; max-width: 40%; }
-        /* A line at each quarter of the time. */
+        /* A line at each fifth of the time. */
         .track {
           position: relative; height: 100%; border-left: 1px solid var(--line);
-          background: repeating-linear-gradient(90deg, transparent 0 calc(25% - 1px), var(--line) calc(25% - 1px) 25%);
+          background: repeating-linear-gradient(90deg, transparent 0 calc(20% - 1px), var(--line) calc(20% - 1px) 20%);
         }
         .bar { position: absolute; top: 6px; height: 11px; min-width: 3px; border-radius: 3px; background: var(--good); }
         .bar.unchanged { background: none; border: 2px solid var(--good); }
@@ -143,7 +143,8 @@ enum PageStyle {
         aside { border-left: 1px solid var(--line); overflow: auto; background: var(--ground); }
         aside .top { position: sticky; top: 0; background: var(--ground); padding: 12px 16px 10px; border-bottom: 1px solid var(--line); z-index: 1; }
         aside h2 { font: 600 14px/1.4 var(--mono); overflow-wrap: anywhere; max-height: 6em; overflow: auto; }
-        aside .actions { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 10px; }
+        aside .actions { display: flex; flex-wrap: wrap; gap: 6px; margin-top: 10px; }
+        aside .actions button { height: 28px; padding: 2px 9px; font-size: 13px; }
         aside dl { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 4px 16px; margin: 0; padding: 12px 16px; }
         aside dt { color: var(--dim); }
         aside dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
@@ -171,7 +172,7 @@ enum PageStyle {
           .search { order: 5; flex-basis: 100%; max-width: none; }
           .controls { gap: 8px; }
           .controls .field span, .search kbd, header .thin { display: none; }
-          .state { font-size: 0; gap: 0; }
+          .state:not(.lost) { font-size: 0; gap: 0; }
           main { display: flex; flex-direction: column; }
           nav { display: flex; gap: 6px; border-right: 0; border-bottom: 1px solid var(--line); padding: 6px 12px; flex: none; }
           nav h2, nav .note { display: none; }

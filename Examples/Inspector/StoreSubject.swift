@@ -109,6 +109,10 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
                 keys += page.keys.map(\.param)
             }
         }
+        // A whole key comes first, so that a link to it leads to its row.
+        if !text.isEmpty, let place = keys.firstIndex(where: { Self.title(of: $0).lowercased() == text }) {
+            keys.insert(keys.remove(at: place), at: 0)
+        }
         // A large listing is used for longer, so that an open page takes a twentieth of a core at most.
         let now = ContinuousClock.now
         let usableUntil = now.advanced(by: max(.milliseconds(500), began.duration(to: now) * 20))
@@ -152,9 +156,10 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
         var item = Item(title: Self.title(of: param).short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
         guard let key = store.snapshot(of: param) else { return item }
         item.facts = [
-            ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("expires in", .milliseconds(key.expiresIn)),
-            ("observers", .int(key.observers)), ("callers", .int(key.callers)),
+            ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("observers", .int(key.observers)),
+            ("callers", .int(key.callers)),
         ]
+        if key.content != nil { item.facts.insert(("expires in", .milliseconds(key.expiresIn)), at: 2) }
         if let error = key.error { item.facts.append(("error", .string(errorText(error, 2_000)))) }
         let work = work(of: key)
         if !work.isEmpty { item.facts.append(("work", .string(work))) }
@@ -179,17 +184,7 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
     // MARK: Actions
 
     func perform(_ action: String, row: Int?) async -> Bool {
-        guard let store else { return false }
-        guard let row else {
-            switch action {
-            // A failure of the cacher is an event of the store.
-            case "invalidate": Task.detached { try? await store.invalidate { _ in true } }
-            case "clear": Task.detached { try? await store.clear() }
-            default: return false
-            }
-            return true
-        }
-        guard let param = numbers.key(row) else { return false }
+        guard let store, let row, let param = numbers.key(row) else { return false }
         // The response does not wait: a fetch may take long, and the page sees its end.
         switch action {
         case "refresh": Task.detached { await store[param].refresh() }
@@ -249,6 +244,18 @@ struct Redactor: Sendable {
 
     /// The longest shown record.
     private static let limit = 262_144
+
+    /// Returns an address without the values of secret query names.
+    func address(_ address: String) -> String {
+        let parts = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return address }
+        let query = parts[1].utf8.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair -> String in
+            let name = String(decoding: pair.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+            let isSecret = names.contains(Self.plain(name.removingPercentEncoding ?? name))
+            return isSecret ? name + "=‹hidden›" : String(decoding: pair, as: UTF8.self)
+        }
+        return "\(parts[0])?\(query.joined(separator: "&"))"
+    }
 
     /// Returns a value as formatted JSON, or its description if it cannot be encoded.
     func text(of value: any Sendable) -> (text: String, isJSON: Bool) {

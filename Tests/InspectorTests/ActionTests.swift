@@ -57,6 +57,8 @@ struct ActionTests {
         #expect(try await visitor.act("clear", #""subject":1,"row":\#(row)"#) == 204)
         try await until("the key is empty") { store.snapshot(of: 1)?.content == nil }
         #expect(try await visitor.act("explode", #""subject":1,"row":\#(row)"#) == 409)
+        // No action on all keys: a page without a selection would send it by mistake.
+        #expect(try await visitor.act("clear", #""subject":1"#) == 409)
     }
 
     @Test func `I4: the next fetch of a key fails, and no other fetch`() async throws {

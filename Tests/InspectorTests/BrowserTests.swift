@@ -125,6 +125,8 @@ struct BrowserTests {
                 return try await tab.shows("document.querySelector('#spans .bar.running')")
             }
             try await tab.go(to: try #require(URL(string: "about:blank")))
+            // Not by the time of the delay, which would end the waits too.
+            try await until("the page has ended its delay") { inspector.board.controls.summary(for: "").text.contains(#""delay":null"#) }
             for caller in callers { _ = try await caller.value }
         }
     }

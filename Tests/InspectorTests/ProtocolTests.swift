@@ -258,6 +258,18 @@ struct ProtocolTests {
         #expect(found["total"] as? Int == 1)
     }
 
+    @Test func `I3: a whole key comes first in a search, so that a link leads to it`() async throws {
+        let store = Store(cacher: MemoryCacher<Int, Int>()) { $0 }
+        inspector.attach(store)
+        for key in (0..<1_000).reversed() { await store[key].update(key) }
+        let rows = try await visitor.get("list?subject=1&q=7")["rows"] as? [[Any]]
+        #expect(rows?.first?.dropFirst().first as? String == "7")
+    }
+
+    @Test func `I3: durations of any length are written`() {
+        #expect(JSON.milliseconds(.seconds(Int64.max)).text == "9223372036854" && JSON.milliseconds(.milliseconds(-7)).text == "-7")
+    }
+
     struct Unencodable: Sendable, CustomStringConvertible { let description: String }
 
     @Test func `I3: content that cannot be encoded is shown by its description`() async throws {

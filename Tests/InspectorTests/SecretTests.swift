@@ -127,6 +127,13 @@ struct SecretTests {
         #expect(payload?.contains("password") == true && payload?.contains("s3cret") == false)
     }
 
+    @Test func `I5: an address hides the query values with the names of the inspector`() {
+        let redactor = Redactor(names: Redactor.usualNames)
+        let address = redactor.address("/a?session_id=s3cret&page=1&API-Key=s3cret&otp")
+        #expect(address == "/a?session_id=‹hidden›&page=1&API-Key=‹hidden›&otp=‹hidden›")
+        #expect(redactor.address("/a?%73ession=s3cret?x=s3cret") == "/a?%73ession=‹hidden›" && redactor.address("/a") == "/a")
+    }
+
     @Test func `I5: a store shows the value that its closure returns in place of the content`() async throws {
         let store = Store(cacher: MemoryCacher<Int, String>()) { _ in "s3cret" }
         inspector.attach(store, redacting: { "\($0.count) characters" })
