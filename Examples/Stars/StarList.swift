@@ -38,7 +38,7 @@ struct StarList: Sendable {
             perform: api.delivery {
                 StarsAPI.star(repository: $0.repository)
             } explaining: { failure in
-                failure.problem?.title ?? failure.message
+                failure.problem?.title ?? failure.notice
             })
     }
 

@@ -183,9 +183,11 @@ struct GateCommand {
             onEvent: { [isExport] event in
                 switch event {
                 // The standard output may be the export.
-                case .fault(let error): if isExport { screen.complain(error.description) } else { screen.warning(error.description) }
+                case .fault(let error):
+                    let reason = Mistake.reason(of: error)
+                    if isExport { screen.complain(reason) } else { screen.warning(reason) }
                 // A failure that may pass is the reason of a fallback, which the gate shows.
-                case .refused(let error) where error.failureKind != .transient: screen.warning("refused: \(error.description)")
+                case .refused(let error) where error.failureKind != .transient: screen.warning("refused: \(Mistake.reason(of: error))")
                 default: break
                 }
             })

@@ -1,4 +1,5 @@
 import Foundation
+import TextStore
 
 /// `swift run terms`: an app's gate, which opens after the user has accepted the current texts, and the publisher's tool for such texts.
 @main
@@ -30,6 +31,8 @@ struct Mistake: Error, CustomStringConvertible {
 
     /// Returns why an operation failed; the errors of Foundation have a longer description for programmers.
     static func reason(of error: any Error) -> String {
-        (error as? Mistake)?.description ?? (error as? Refusal)?.description ?? error.localizedDescription
+        // The name of the type and the code are for programmers too.
+        if let error = error as? TextStoreError { return error.description.replacing("TextStoreError.\(error.code.rawValue): ", with: "") }
+        return (error as? Mistake)?.description ?? (error as? Refusal)?.description ?? error.localizedDescription
     }
 }

@@ -11,7 +11,7 @@ struct MistakeTests {
         struct Like: Command { static let name = "like"; var post = 1 }
         struct User: Codable, Sendable { var id = 1, name = "" }
         func try_(_ users: Store<Int, User>, _ me: Store<UnitParam, User>, _ rows: PaginationStore<Int, Int>, _ api: RemoteHost,
-            _ outbox: Outbox) async throws {
+            _ news: PaginationStore<UnitParam, Int>, _ outbox: Outbox) async throws {
 
         """
 
@@ -32,6 +32,14 @@ struct MistakeTests {
         ("for await _ in me.publish() {}", "store.flowable.publish()"),
         ("await me.update(User())", "store.flowable.update(content)"),
         ("_ = Store(cacher: MemoryCacher<Int, User>(), fetcher: { User(id: $0) })", "Store(cacher: …) { key in … }"),
+        ("_ = try await rows.requireData()", "store[key].requireData()"),
+        ("for await _ in rows.publish() {}", "store[key].publish()"),
+        ("_ = try await news.requireData()", "store.flowable.requireData()"),
+        ("for await _ in news.publish() {}", "store.flowable.publish()"),
+        (
+            "_ = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: { _, _ in Page([1]) })",
+            "PaginationClosureFetcher { key, nextKey in … }"
+        ),
         (
             "await outbox.register(Like.self, patching: rows, at: { $0.post }) { _, _ in } perform: { _, _ in }",
             "register(…, patching: lists, element: …)"
@@ -59,7 +67,8 @@ struct MistakeTests {
             let user: User = try await api.send("/users/1"); _ = user
             _ = Store(cacher: MemoryCacher<Int, User>(expiry: .after(.seconds(60)))) { id in try await api.send("/users/\\(id)") }
             _ = Store(cacher: MemoryCacher()) { (id: Int) -> User in try await api.send("/users/\\(id)") }
-            _ = try await me.flowable.requireData()
+            _ = try await (me.flowable.requireData(), news.flowable.requireData())
+            _ = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })
             """
         #expect(try await compiler.diagnostics(of: Self.start + calls + "\n}").map(\.text) == [])
     }

@@ -73,6 +73,33 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .open)
     }
 
+    @Test(arguments: [ScriptedCancellation.honored, .ignored])
+    func `C19, C20: an attempt that the store cancels at its limit counts as a failure`(_ cancellation: ScriptedCancellation) async throws {
+        let test = Guarded(opensAfter: 2)
+        test.script.cancellation = cancellation
+        let store = Store(
+            cacher: MemoryCacher<Int, Int>(),
+            fetcher: test.script.rememberingFailures(for: .seconds(60), time: test.time).guarded(by: test.breaker),
+            policy: StorePolicy(fetchTimeLimit: .seconds(5)), time: test.time)
+        test.script.hold()
+        for key in 1...2 {
+            let call = Task { try await store[key].requireData() }
+            try await test.script.started(count: key)
+            try await test.time.sleepers(atLeast: 1)
+            test.time.advance(by: .seconds(5))
+            let error = await #expect(throws: StoreError.self) { try await call.value }
+            #expect(error?.code == .fetchTimedOut)
+        }
+        // A fetcher that ignores its cancellation ends here.
+        test.script.release()
+        for await state in test.breaker.states where state == .open { break }
+        let refused = await #expect(throws: FetchError.self) { try await store[1].requireData() }
+        #expect(refused?.code == .circuitOpen && (refused?.underlyingError as? StoreError)?.code == .fetchTimedOut)
+        test.time.advance(by: .seconds(30))
+        let remembered = await #expect(throws: FetchError.self) { try await store[1].requireData() }
+        #expect(remembered?.code == .failedRecently)
+    }
+
     @Test func `C20: of 1 000 keys a half-open breaker lets one try, and its response closes the breaker`() async throws {
         let test = Guarded()
         await test.openAndHold()

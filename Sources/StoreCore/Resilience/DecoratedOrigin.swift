@@ -172,8 +172,13 @@ enum FetchOutcome: Sendable {
 
     init(_ error: any Error) {
         let advice = error as? any FailureAdvising
-        let isCanceled = error is CancellationError || advice?.failureKind == .cancelled
         let isRefused = advice?.isRefusal == true
+        // The store has canceled this fetch because the origin hangs.
+        if let timeout = StoreError.ofTimeLimit, !isRefused {
+            self = .failed(timeout)
+            return
+        }
+        let isCanceled = error is CancellationError || advice?.failureKind == .cancelled
         // An origin may report a cancellation by an error of its own.
         self = isCanceled || isRefused || Task.isCancelled ? .unknown : .failed(error)
     }

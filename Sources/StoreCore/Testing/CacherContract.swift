@@ -118,12 +118,16 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
         invalidated.isInvalidated = true
         let freshness = Freshness(
             lifetime: .milliseconds(1500), staleWhileRevalidate: .seconds(2), staleIfError: .seconds(3), mustRevalidate: true)
+        var pages = Record(content: contents[1], fetchedAt: date, prevKey: "p")
+        pages.pages = [LoadedPage(direction: .prev, key: "é", count: 1), LoadedPage(count: 2)]
+        pages.guessedEnd = .emptyPage
         let validator = Validator(entityTag: "W/\"é\\\"\"", lastModified: "Tue, 14 Nov 2023 22:13:20 GMT")
         return [
             ("its content and date", Record(content: contents[1], fetchedAt: date)),
             ("its freshness", Record(content: contents[0], fetchedAt: date, freshness: freshness)),
             ("its validator", Record(content: contents[1], fetchedAt: date, validator: validator)),
             ("its page keys", Record(content: contents[0], fetchedAt: date, nextKey: "n/é", prevKey: "p ")),
+            ("its pages and the reason for its end", pages),
             ("the mark of an invalidated record", invalidated),
             ("a record that has expired", Record(content: contents[1], fetchedAt: .distantPast, freshness: .fresh(for: .seconds(1)))),
             ("a record with a future date", Record(content: contents[0], fetchedAt: date.addingTimeInterval(1e9))),

@@ -95,6 +95,24 @@ struct OnAServerTests {
         #expect(try await prices.store["chair 1"].requireData().cents == 300)
     }
 
+    @Test func `an upstream that hangs opens the breaker, and requests without a price end with 503`() async throws {
+        let time = ManualTime()
+        let upstream = ScriptedFetcher<String, Price>()
+        let prices = Prices(upstream: upstream, time: time)
+        upstream.hold()
+        let requests = (1...5).map { number in Task { await prices.respond(to: "\(number)").status } }
+        try await upstream.started(count: 5)
+        while prices.breaker.state == .closed {
+            time.advanceToNextDeadline()
+            await Task.yield()
+        }
+        for request in requests { #expect(await request.value == 503) }
+        let refused = await prices.respond(to: "6")
+        #expect(refused.status == 503 && refused.retryAfter != nil)
+        try await prices.store.close()
+        #expect(await prices.respond(to: "7").status == 503)
+    }
+
     @Test func `the examples of decorators and batches do as the article says`() async throws {
         let breaker = CircuitBreaker(opensAfter: 1)
         let printed = Printed()

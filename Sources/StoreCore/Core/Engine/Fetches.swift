@@ -17,6 +17,8 @@ final class Fetches: Sendable {
     private let timeLimit: Duration?
     private let list: ListRules<BoxedContent>?
     private let time: any TimeSource
+    /// The result of the attempt with a time limit in which the current task runs.
+    @TaskLocal private static var limited: SharedResult<Outcome>?
 
     init(respond: @escaping Respond, policy: StorePolicy, list: ListRules<BoxedContent>?, time: any TimeSource) {
         self.respond = respond
@@ -132,7 +134,9 @@ final class Fetches: Sendable {
         let result = SharedResult<Outcome>()
         // Not a child task, because an attempt that ignores its cancellation is left behind.
         let attempt = Task { [self] in
-            do { result.put(.success(try await respondIntercepted(request))) } catch { result.put(.failure(error)) }
+            await Self.$limited.withValue(result) {
+                do { result.put(.success(try await respondIntercepted(request))) } catch { result.put(.failure(error)) }
+            }
         }
         let timer = Task.detached { [time] in
             // A canceled sleep means that the attempt has ended.
@@ -147,6 +151,12 @@ final class Fetches: Sendable {
         }
         defer { timer.cancel() }
         return try await result.value { attempt.cancel() }.get()
+    }
+
+    /// The error of the attempt in which the current task runs, if its time is over.
+    fileprivate static var timeout: StoreError? {
+        guard case .failure(let error as StoreError)? = limited?.answer, error.code == .fetchTimedOut else { return nil }
+        return error
     }
 
     private func respondIntercepted(_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent> {
@@ -165,6 +175,14 @@ final class Fetches: Sendable {
         report?(.retried(target, attempt: attempt, delay: delay, error))
         try await time.sleep(until: time.now.advanced(by: delay))
     }
+}
+
+extension StoreError {
+    /// The error of the running attempt of a fetch if it has exceeded the time limit of its store; `nil` otherwise.
+    ///
+    /// The store cancels an attempt after ``StorePolicy/fetchTimeLimit``. With this property, a decorator of a fetcher distinguishes an
+    /// origin that hangs from a fetch that is not wanted any more.
+    public static var ofTimeLimit: StoreError? { Fetches.timeout }
 }
 
 extension FetchOrder {

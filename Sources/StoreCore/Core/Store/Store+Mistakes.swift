@@ -48,6 +48,37 @@ extension Store where Param == UnitParam {
     public func update(_ content: Content) async { fatalError() }
 }
 
+extension PaginationStore {
+    @_documentation(visibility: internal)
+    @available(
+        *, unavailable,
+        message: "pass PaginationClosureFetcher { key, nextKey in … }, or a value of a type that conforms to PaginationFetcher"
+    )
+    public convenience init(
+        cacher: some Cacher<Param, [Element]>,
+        fetcher: @escaping @Sendable (_ param: Param, _ nextKey: String?) async throws -> Page<Element>,
+        policy: StorePolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil, name: String = ""
+    ) { fatalError() }
+
+    @_documentation(visibility: internal)
+    @available(*, unavailable, message: "a list belongs to a key: store[key].publish()")
+    public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> { fatalError() }
+
+    @_documentation(visibility: internal)
+    @available(*, unavailable, message: "a list belongs to a key: store[key].requireData()")
+    public func requireData() async throws -> [Element] { fatalError() }
+}
+
+extension PaginationStore where Param == UnitParam {
+    @_documentation(visibility: internal)
+    @available(*, unavailable, message: "the only list has a handle: store.flowable.publish()")
+    public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> { fatalError() }
+
+    @_documentation(visibility: internal)
+    @available(*, unavailable, message: "the only list has a handle: store.flowable.requireData()")
+    public func requireData() async throws -> [Element] { fatalError() }
+}
+
 extension Store where Content == Void {
     // Deprecated, because the compiler prefers an available initializer to an unavailable one.
     @_documentation(visibility: internal)

@@ -84,6 +84,7 @@ enum Defect: String, CaseIterable, Sendable {
     case noValidator = "must return its validator: returns other details"
     case noFreshness = "must return its freshness: returns other details"
     case noPageKeys = "must return its page keys: returns other details"
+    case noPages = "its pages and the reason for its end: returns other details"
     case noMark = "the mark of an invalidated record: returns other details"
     case oldDetailsStay = "the absence of everything else: returns other details"
     case wholeSeconds = "returns another date"
@@ -134,6 +135,7 @@ actor DefectiveCacher: Cacher {
         case .noValidator: record.validator = nil
         case .noFreshness: record.freshness = .unspecified
         case .noPageKeys: (record.nextKey, record.prevKey) = (nil, nil)
+        case .noPages: (record.pages, record.guessedEnd) = ([], nil)
         case .noMark: record.isInvalidated = false
         case .oldDetailsStay: record.validator = record.validator ?? load(param: param)?.validator
         case .wholeSeconds: record.fetchedAt = Date(timeIntervalSince1970: record.fetchedAt.timeIntervalSince1970.rounded(.down))
