@@ -245,6 +245,27 @@ struct LinkedInputTests {
         #expect(try await world.liked() == [7])
     }
 
+    /// The next page repeats a row, because the list has moved at its origin.
+    @Test func `E2: a page that was requested before a like does not take it back, although the entity was evicted`() async throws {
+        let memory = MemoryCacher<Int, Article>()
+        let world = LinkedWorld(articles: memory)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 7), Article(id: 8)]))
+        world.feedOrigin.hold()
+        let page = Task { await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        try await world.articles.waitUntilSaved()
+        memory.trim(to: 0)
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id).sorted() == [6, 7, 8])
+        #expect(try await world.liked() == [7])
+    }
+
     /// The contents of a store have stamps from its first link or removal on.
     @Test(arguments: [true, false])
     func `E2: a fetch that began before the first link or removal of its store is accepted`(_ isLinked: Bool) async throws {
