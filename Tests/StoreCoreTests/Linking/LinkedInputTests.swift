@@ -369,6 +369,27 @@ struct LinkedInputTests {
         #expect(try await !world.articles[7].requireData().isLiked)
     }
 
+    @Test func `E9: a list keeps a newer row while the store of its entities is being closed`() async throws {
+        let disk = GatedCacher<Int, Article>()
+        let world = LinkedWorld(articles: TieredCacher(over: disk))
+        let articles = world.articles
+        await articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        try await articles.waitUntilSaved()
+        let count = disk.calls(.save).count
+        disk.hold(.save)
+        let update = Task { await articles[7].update { $0.title = "saved late" } }
+        try await disk.began(.save, count: count + 1)
+        let closing = Task { try await articles.close() }
+        try await until("the store is closed") { !articles.engine.isOpen }
+        await world.feed["home"].update { $0[0].title = "newer" }
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+        disk.release()
+        try await closing.value
+        _ = await update.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+    }
+
     @Test func `E8: a place shows its own value if its entity cannot be loaded, and an event says so`() async throws {
         let disks = Disks()
         let first = disks.world()
