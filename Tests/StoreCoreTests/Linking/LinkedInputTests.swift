@@ -245,6 +245,27 @@ struct LinkedInputTests {
         #expect(try await world.liked() == [7])
     }
 
+    /// The next page repeats a row, because the list has moved at its origin.
+    @Test func `E2: a page that was requested before a like does not take it back, although the entity was evicted`() async throws {
+        let memory = MemoryCacher<Int, Article>()
+        let world = LinkedWorld(articles: memory)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 7), Article(id: 8)]))
+        world.feedOrigin.hold()
+        let page = Task { await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        try await world.articles.waitUntilSaved()
+        memory.trim(to: 0)
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id).sorted() == [6, 7, 8])
+        #expect(try await world.liked() == [7])
+    }
+
     /// The contents of a store have stamps from its first link or removal on.
     @Test(arguments: [true, false])
     func `E2: a fetch that began before the first link or removal of its store is accepted`(_ isLinked: Bool) async throws {
@@ -346,6 +367,27 @@ struct LinkedInputTests {
         await world.feed["home"].update { rows in for row in rows.indices { rows[row].isLiked = row != 7 } }
         #expect(try await world.liked().count == count - 1)
         #expect(try await !world.articles[7].requireData().isLiked)
+    }
+
+    @Test func `E9: a list keeps a newer row while the store of its entities is being closed`() async throws {
+        let disk = GatedCacher<Int, Article>()
+        let world = LinkedWorld(articles: TieredCacher(over: disk))
+        let articles = world.articles
+        await articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        try await articles.waitUntilSaved()
+        let count = disk.calls(.save).count
+        disk.hold(.save)
+        let update = Task { await articles[7].update { $0.title = "saved late" } }
+        try await disk.began(.save, count: count + 1)
+        let closing = Task { try await articles.close() }
+        try await until("the store is closed") { !articles.engine.isOpen }
+        await world.feed["home"].update { $0[0].title = "newer" }
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+        disk.release()
+        try await closing.value
+        _ = await update.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
     }
 
     @Test func `E8: a place shows its own value if its entity cannot be loaded, and an event says so`() async throws {

@@ -88,11 +88,14 @@ extension KeyMachine {
         guard var record = book.held?.record, let deadline = book.held?.deadline else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
+        let start = self[direction].stamp
+        let stamp = start - min(start, details?.age ?? 0)
+        var page = page
+        transition.links?.keepNewer(&page, book, stamp)
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
-        let start = self[direction].stamp
-        transition.notePage(start - min(start, details?.age ?? 0), page)
+        transition.notePage(stamp, page)
         let before = list.count(record.content)
         var index = sides?.mergeIndex
         sides?.mergeIndex = nil

@@ -123,6 +123,8 @@ struct LinkLayer<Content: Sendable>: Sendable {
     let clocks: LinkClocks
     /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
     let settle: @Sendable (inout Book<Content>, _ change: LinkChange<Content>?, _ isNew: Bool) -> LinkOutcome
+    /// Gives the places of a page the values of the list that are newer than the page.
+    let keepNewer: @Sendable (_ page: inout Content, Book<Content>, Stamp) -> Void
 }
 
 extension KeyMachine {

@@ -56,6 +56,8 @@ extension StoreEngine {
     }
 
     private func value(of key: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> EntityValue {
+        // A key that is still being saved takes no newer value of a place, so it must not show there either.
+        guard !state.isClosed else { return EntityValue() }
         if let cell = state.live[key] {
             if cell.value.isOutdated(links) { take(cell, &state, &effects) { _, _ in } }
             return cell.value.entityValue()

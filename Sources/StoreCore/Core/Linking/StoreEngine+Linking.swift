@@ -41,6 +41,8 @@ extension StoreEngine {
         let turn = LinkTurn(before: key.machine.linkMark)
         transition.links = LinkLayer(clocks: clocks) { [self, param = key.param] book, change, isNew in
             settle(param, &book, change, isNew: isNew, turn)
+        } keepNewer: { [self] page, book, stamp in
+            keepNewer(in: &page, book, than: stamp, turn)
         }
         key.isMarked = false
         if key.isOutdated(links) { key.machine.entitiesChanged(&transition) }
@@ -240,9 +242,14 @@ extension StoreEngine {
         case .fetched(let stamp, _):
             return LinkedPlaces(entities: entities, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
         case .page(let stamp, let page):
+            // A repeated place has the value of the list, if that is newer.
             let loaded = link.keys(page)
             return LinkedPlaces(
-                entities: entities, stamps: keys.map { loaded.positions(of: $0).isEmpty ? old?.stamp(of: $0) ?? stamp : stamp })
+                entities: entities,
+                stamps: keys.map { key in
+                    guard let older = old?.stamp(of: key) else { return stamp }
+                    return loaded.positions(of: key).isEmpty ? older : max(stamp, older)
+                })
         case .changed(let before, let stamp, let accepted):
             let shown = accepted == nil ? old?.entities : before.map { link.keys($0) }
             return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, shown, old, at: stamp))
@@ -283,6 +290,22 @@ extension StoreEngine {
             }
         }
         if !values.isEmpty { link.assign(&record.content, values) }
+    }
+
+    /// Gives the places of a page the values of its list that are newer, also if their entities have left memory since.
+    private func keepNewer(in page: inout BoxedContent, _ book: Book<BoxedContent>, than stamp: Stamp, _ turn: LinkTurn) {
+        guard let content = book.held?.record.content, let places = book.linked?.value.places else { return }
+        for (link, old) in zip(links, places) where old.stamps.contains(where: { $0 > stamp }) {
+            let loaded = link.keys(page)
+            var values: [Int: BoxedContent] = [:]
+            for key in loaded.distinct where old.stamp(of: key) ?? 0 > stamp {
+                guard let value = link.values(content, [old.entities.positions(of: key)[0]]).first else { continue }
+                for position in loaded.positions(of: key) { values[position] = value }
+            }
+            guard !values.isEmpty else { continue }
+            turn.discard(page)
+            link.assign(&page, values)
+        }
     }
 
     /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
