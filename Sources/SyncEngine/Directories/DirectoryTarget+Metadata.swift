@@ -28,6 +28,7 @@ extension DirectoryTarget {
             try Task.checkCancellation()
             try planning.take(item)
         }
+        try planning.refuseForeignWays()
         try planning.takeMissing()
         if let session {
             session.places.named.withLock { [named = planning.named] in $0 = named }
@@ -66,7 +67,7 @@ private struct MetadataPlanning<Item: FileItem> {
 
     let plan: SyncPlan<Item>
     let options: MetadataOptions
-    let placed: [PathKey: [String?]]
+    var placed: [PathKey: [String?]]
     let excludes: (@Sendable (PathKey) -> Bool)?
     let root: DirectoryHandle?
     /// The directory of the last object, opened once for all of its objects.
@@ -79,6 +80,8 @@ private struct MetadataPlanning<Item: FileItem> {
     var refusals: [SyncRefusal<PathKey>] = []
     /// Changes of the journal that change nothing in the directory.
     var silent: [TargetJournal.Change] = []
+    /// The planned links, and the names of the paths to which they lead.
+    var ways: [(key: PathKey, names: [String])] = []
 
     /// The files that get their metadata with their content, or that the pass leaves alone.
     lazy var others: Set<PathKey> = {
@@ -108,8 +111,7 @@ private struct MetadataPlanning<Item: FileItem> {
                 throw SyncError(.duplicateKeys, "cannot make “\(key.shownSafely)”: the list has it twice; correct the list")
             }
             if case .link(let text) = metadata.kind {
-                _ = try path.target(ofLink: text)
-                try take(item, link: text)
+                try take(item, link: text, leadingTo: path.target(ofLink: text))
             } else {
                 named.insert(key)
                 try take(item, link: nil)
@@ -119,8 +121,8 @@ private struct MetadataPlanning<Item: FileItem> {
         }
     }
 
-    /// Compares a link, or a directory if there is no text.
-    private mutating func take(_ item: Item, link: String?) throws {
+    /// Compares a link, which leads to a path with these names, or a directory if there is no text.
+    private mutating func take(_ item: Item, link: String?, leadingTo names: [String] = []) throws {
         let key = item.key
         if let found = try find(key) {
             let kind = found.status.kind
@@ -135,7 +137,26 @@ private struct MetadataPlanning<Item: FileItem> {
             // An object of the other kind makes room first.
             if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }
         }
+        if link != nil { ways.append((key, names)) }
         changes.append(.init(key, item: item, summary: link.map { "link → \($0)" } ?? "directory"))
+    }
+
+    /// Refuses the planned links that lead through a link that no pass has made. A pass checks this again before it makes a link.
+    mutating func refuseForeignWays() throws {
+        for case .placed(let key, link: let text) in silent { placed[key, default: []].append(text) }
+        var refused: Set<PathKey> = []
+        for (key, names) in ways {
+            for depth in names.indices {
+                let through = PathKey(names[...depth].joined(separator: "/"))
+                guard let found = try find(through), found.status.kind == .link else { continue }
+                if !isOwn(found, through) {
+                    refused.insert(key)
+                    refusals.append(SyncRefusal(key, because: SyncError.leading(key, through: through)))
+                }
+                break
+            }
+        }
+        if !refused.isEmpty { changes.removeAll { refused.contains($0.key) } }
     }
 
     /// Finds the links and directories that the list no longer has.

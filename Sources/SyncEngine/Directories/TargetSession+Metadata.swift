@@ -47,7 +47,9 @@ extension TargetSession {
                 throw SyncError.taken(key, by: found.kind.words)
             }
             places.touch(path)
-            try record([.placed(key, link: text)])
+            // First the text that the link has now, because earlier calls may have recorded others and failed.
+            let before = directory.textOfLink(name).map { [TargetJournal.Change.placed(key, link: $0)] } ?? []
+            try record(before + [.placed(key, link: text)])
             // If this fails, the next pass forgets a record without a link.
             if found == nil { return try directory.makeLink(name, to: text) }
             let temporaryName = PartNames(path: key.path).bytes + ".link"
@@ -89,8 +91,7 @@ extension TargetSession {
         for (depth, part) in parts.enumerated() {
             let through = RelativePath(trusting: parts).directory(depth + 1)
             if try current.status(of: part)?.kind == .link, !isOwnLink(part, in: current, key: through) {
-                let reason = "it leads through the link “\(through.shownSafely)”, which no sync has made"
-                throw SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
+                throw SyncError.leading(key, through: through)
             }
             // A link of the list obeys the same rule.
             guard let next = try current.existingDirectory(part) else { return }
