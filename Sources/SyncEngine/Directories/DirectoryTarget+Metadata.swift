@@ -165,12 +165,25 @@ private struct MetadataPlanning<Item: FileItem> {
             let isDirectory = texts.contains(nil)
             let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
             guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
-            if let found = try find(key), isOwn(found, key) {
+            let found = try find(key)
+            if let found, isOwn(found, key) {
                 changes.append(removal(of: key, found))
+            } else if found == nil, try isBelowEmptyDirectory(key) {
+                changes.append(.init(key, item: nil, summary: "directory removed"))
             } else {
                 silent.append(.displaced(key))
             }
         }
+    }
+
+    /// Returns whether the innermost directory above a missing object is empty: a killed process has made it, but not the object.
+    private mutating func isBelowEmptyDirectory(_ key: PathKey) throws -> Bool {
+        let parts = key.parts
+        for depth in stride(from: parts.count - 1, to: 0, by: -1) {
+            let above = PathKey(parts.prefix(depth).joined(separator: "/"))
+            if let found = try find(above) { return found.isEmpty && !named.contains(above) }
+        }
+        return false
     }
 
     private func removal(of key: PathKey, _ found: Found) -> SyncPlan<Item>.MetadataChange {

@@ -30,8 +30,9 @@ extension TargetSession {
     /// Makes a directory that the list names.
     func makeDirectory(_ path: RelativePath, key: PathKey) throws {
         try places.probe?(.describes(key.path))
-        try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
+        // First: if the process ends in between, the next pass removes the directories that no longer belong to the list.
         try record([.placed(key, link: nil)])
+        try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
     }
 
     /// Makes a link, or replaces one that a pass has made.
@@ -40,6 +41,8 @@ extension TargetSession {
     ///   something else.
     func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
         try verify(path.target(ofLink: text), of: key)
+        // As for a directory, the record comes before new directories above the link.
+        if try places.inDirectory(of: path, isMaking: false, { _, _ in }) == nil { try record([.placed(key, link: text)]) }
         try places.inDirectory(of: path, isMaking: true) { directory, name in
             try places.probe?(.describes(key.path))
             let found = try directory.status(of: name)
