@@ -364,7 +364,7 @@ struct MetadataTests {
         #expect(try text("l") == nil)
     }
 
-    @Test func `S9, S27: a link whose change has failed twice with different texts is still that of the list`() async throws {
+    @Test func `S9, S27: a link is changed after two failures with different texts`() async throws {
         try await sync([file("z", "z"), link("l", "z")])
         let blocked = url(".storehouse/parts/\(PartNames(path: "l").bytes).link")
         bench.onStep { step in
