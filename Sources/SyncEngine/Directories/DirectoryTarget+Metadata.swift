@@ -35,6 +35,7 @@ extension DirectoryTarget {
             try Task.checkCancellation()
             try planning.take(item)
         }
+        try planning.refuseForeignWays()
         try planning.takeMissing()
         if let session {
             let named = planning.named
@@ -73,7 +74,7 @@ private struct MetadataPlanning<Item: FileItem> {
     }
 
     let options: MetadataOptions
-    let placed: [PathKey: [String?]]
+    var placed: [PathKey: [String?]]
     let excludes: (@Sendable (PathKey) -> Bool)?
     let root: DirectoryHandle?
     /// The directory of the last object, opened once for all of its objects.
@@ -86,6 +87,8 @@ private struct MetadataPlanning<Item: FileItem> {
     var refusals: [SyncRefusal<PathKey>] = []
     /// Changes of the journal that change nothing in the directory.
     var silent: [TargetJournal.Change] = []
+    /// The planned links, and the names of the paths to which they lead.
+    var ways: [(key: PathKey, names: [String])] = []
 
     /// The files that get their metadata with their content, or that the pass leaves alone.
     let others: Set<PathKey>
@@ -123,8 +126,7 @@ private struct MetadataPlanning<Item: FileItem> {
                 throw SyncError(.duplicateKeys, "cannot make “\(key.shownSafely)”: the list has it twice; correct the list")
             }
             if case .link(let text) = metadata.kind {
-                _ = try path.target(ofLink: text)
-                try take(item, link: text)
+                try take(item, link: text, leadingTo: path.target(ofLink: text))
             } else {
                 named.insert(key)
                 try take(item, link: nil)
@@ -134,8 +136,8 @@ private struct MetadataPlanning<Item: FileItem> {
         }
     }
 
-    /// Compares a link, or a directory if there is no text.
-    private mutating func take(_ item: Item, link: String?) throws {
+    /// Compares a link, which leads to a path with these names, or a directory if there is no text.
+    private mutating func take(_ item: Item, link: String?, leadingTo names: [String] = []) throws {
         let key = item.key
         if let found = try find(key) {
             let kind = found.status.kind
@@ -150,7 +152,26 @@ private struct MetadataPlanning<Item: FileItem> {
             // An object of the other kind makes room first.
             if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }
         }
+        if link != nil { ways.append((key, names)) }
         changes.append(.init(key, item: item, summary: link.map { "link → \($0)" } ?? "directory"))
+    }
+
+    /// Refuses the planned links that lead through a link that no pass has made. A pass checks this again before it makes a link.
+    mutating func refuseForeignWays() throws {
+        for case .placed(let key, link: let text) in silent { placed[key, default: []].append(text) }
+        var refused: Set<PathKey> = []
+        for (key, names) in ways {
+            for depth in names.indices {
+                let through = PathKey(names[...depth].joined(separator: "/"))
+                guard let found = try find(through), found.status.kind == .link else { continue }
+                if !isOwn(found, through) {
+                    refused.insert(key)
+                    refusals.append(SyncRefusal(key, because: SyncError.leading(key, through: through)))
+                }
+                break
+            }
+        }
+        if !refused.isEmpty { changes.removeAll { refused.contains($0.key) } }
     }
 
     /// Finds the links and directories that the list no longer has.
@@ -159,12 +180,25 @@ private struct MetadataPlanning<Item: FileItem> {
             let isDirectory = texts.contains(nil)
             let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
             guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
-            if let found = try find(key), isOwn(found, key) {
+            let found = try find(key)
+            if let found, isOwn(found, key) {
                 changes.append(removal(of: key, found))
+            } else if found == nil, try isBelowEmptyDirectory(key) {
+                changes.append(.init(key, item: nil, summary: "directory removed"))
             } else {
                 silent.append(.displaced(key))
             }
         }
+    }
+
+    /// Returns whether the innermost directory above a missing object is empty: a killed process has made it, but not the object.
+    private mutating func isBelowEmptyDirectory(_ key: PathKey) throws -> Bool {
+        let parts = key.parts
+        for depth in stride(from: parts.count - 1, to: 0, by: -1) {
+            let above = PathKey(parts.prefix(depth).joined(separator: "/"))
+            if let found = try find(above) { return found.isEmpty && !named.contains(above) }
+        }
+        return false
     }
 
     private func removal(of key: PathKey, _ found: Found) -> SyncPlan<Item>.MetadataChange {

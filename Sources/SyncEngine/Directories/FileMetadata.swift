@@ -103,12 +103,15 @@ extension RelativePath {
     func target(ofLink text: String) throws(SyncError) -> [String] {
         var names: [String] = []
         var above = parts.dropLast()
-        var isSafe = !text.isEmpty && text.utf8.first != UInt8(ascii: "/")
+        var isSafe = !text.isEmpty && text.utf8.count <= Self.longestPath && text.utf8.first != UInt8(ascii: "/")
         for part in text.utf8.split(separator: UInt8(ascii: "/")) where !part.elementsEqual(".".utf8) {
             if part.elementsEqual("..".utf8) {
                 isSafe = isSafe && names.isEmpty && above.popLast() != nil
             } else {
-                names.append(String(decoding: part, as: UTF8.self))
+                let name = String(decoding: part, as: UTF8.self)
+                // Behind a link to the root, the name leads to the target's own directory at any depth.
+                isSafe = isSafe && NameFolding.all.fold(name) != Self.reserved
+                names.append(name)
             }
         }
         let all = Array(above) + names

@@ -83,6 +83,11 @@ extension SyncError {
         SyncError(.nameTaken, "cannot install “\(path.shownSafely)”: \(what); it was left alone; move it away, then sync again")
     }
 
+    static func leading(_ key: PathKey, through link: PathKey) -> SyncError {
+        let reason = "it leads through the link “\(link.shownSafely)”, which no sync has made"
+        return SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
+    }
+
     static func elsewhere(_ path: PathKey, underlyingError: any Error) -> SyncError {
         SyncError(
             .otherDisk,

@@ -30,8 +30,9 @@ extension TargetSession {
     /// Makes a directory that the list names.
     func makeDirectory(_ path: RelativePath, key: PathKey) throws {
         try places.probe?(.describes(key.path))
-        try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
+        // First: if the process ends in between, the next pass removes the directories that no longer belong to the list.
         try record([.placed(key, link: nil)])
+        try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
     }
 
     /// Makes a link, or replaces one that a pass has made.
@@ -40,6 +41,8 @@ extension TargetSession {
     ///   something else.
     func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
         try verify(path.target(ofLink: text), of: key)
+        // As for a directory, the record comes before new directories above the link.
+        if try places.inDirectory(of: path, isMaking: false, { _, _ in }) == nil { try record([.placed(key, link: text)]) }
         try places.inDirectory(of: path, isMaking: true) { directory, name in
             try places.probe?(.describes(key.path))
             let found = try directory.status(of: name)
@@ -47,7 +50,9 @@ extension TargetSession {
                 throw SyncError.taken(key, by: found.kind.words)
             }
             places.touch(path)
-            try record([.placed(key, link: text)])
+            // First the text that the link has now, because earlier calls may have recorded others and failed.
+            let before = directory.textOfLink(name).map { [TargetJournal.Change.placed(key, link: $0)] } ?? []
+            try record(before + [.placed(key, link: text)])
             // If this fails, the next pass forgets a record without a link.
             if found == nil { return try directory.makeLink(name, to: text) }
             let temporaryName = PartNames(path: key.path).bytes + ".link"
@@ -89,8 +94,7 @@ extension TargetSession {
         for (depth, part) in parts.enumerated() {
             let through = RelativePath(trusting: parts).directory(depth + 1)
             if try current.status(of: part)?.kind == .link, !isOwnLink(part, in: current, key: through) {
-                let reason = "it leads through the link “\(through.shownSafely)”, which no sync has made"
-                throw SyncError(.unsafeName, "cannot make the link “\(key.shownSafely)”: \(reason); correct the list")
+                throw SyncError.leading(key, through: through)
             }
             // A link of the list obeys the same rule.
             guard let next = try current.existingDirectory(part) else { return }

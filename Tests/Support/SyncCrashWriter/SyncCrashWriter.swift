@@ -15,6 +15,7 @@ import Trials
 /// - `plan`: only makes a plan without root privileges, and prints the number of unchanged files.
 /// - `moves`: gives files of constant content other paths in each generation.
 /// - `deltas`: the same, with a list that is requested as the changes since the generation of the last pass.
+/// - `metadata`: gives files, links and directories other metadata in each generation.
 /// - `fill`: only writes many small files.
 /// - `idle`: runs a pass over these files without downloads, and prints the process's peak memory.
 @main
@@ -33,6 +34,9 @@ struct SyncCrashWriter {
         if mode == "moves" || mode == "deltas" {
             return try await MovedFiles.synchronize(
                 count, generation: generation, in: directory, durability: durability, asChanges: mode == "deltas")
+        }
+        if mode == "metadata" {
+            return await DescribedObjects.synchronize(count, generation: generation, in: directory, durability: durability)
         }
         if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(

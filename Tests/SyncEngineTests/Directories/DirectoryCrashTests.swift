@@ -143,6 +143,77 @@ struct DirectoryCrashTests {
         get throws { try FileStatus.of(path: bench.url.path(percentEncoded: false) + "/.storehouse/journal")?.size ?? 0 }
     }
 
+    @Test func `S9, S27: kill -9 at a random moment of changes of metadata leaves nothing behind`() async throws {
+        let (count, path) = (80, bench.url.path(percentEncoded: false))
+        func run(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
+            try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", "metadata"])
+        }
+        func lastLine(_ child: ChildProcess) -> String {
+            var last = ""
+            while let line = child.readLine() { last = line }
+            return last
+        }
+        #expect(lastLine(try run(0, .crash)).hasPrefix("done"))
+        let first = Int.random(in: 1...1_000_000)
+        var killed = 0
+        let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
+        for round in rounds.lowerBound...rounds.upperBound + 100 where rounds.contains(round) || killed == 0 {
+            var chance = SplitMix(seed: first + round)
+            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
+            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
+            let size = try journalSize
+            let child = try run(2 * round, durability)
+            let growth = Int.random(in: 0...9_000, using: &chance)
+            while child.isRunning {
+                if try journalSize > size + growth || journalSize < size { break }
+                try await Task.sleep(for: .microseconds(200))
+            }
+            if child.isRunning { killed += 1 }
+            child.kill()
+            _ = lastLine(child)
+            // The next list may be another one.
+            let generation = 2 * round + Int.random(in: 0...1, using: &chance)
+            let last = lastLine(try run(generation, durability))
+            #expect(last.hasPrefix("done"), "\(last); \(context)")
+            #expect(try objects() == described(count, generation: generation), context)
+        }
+        #expect(killed > 0)
+    }
+
+    /// The files, links and empty directories with their metadata, without those of the target itself.
+    private func objects() throws -> [String: String] {
+        let root = bench.url.path(percentEncoded: false)
+        var all: [String: String] = [:]
+        for name in try FileManager.default.subpathsOfDirectory(atPath: root) where !name.hasPrefix(".storehouse") {
+            let path = root + "/" + name
+            guard let status = try FileStatus.of(path: path) else { continue }
+            switch status.kind {
+            case .regular:
+                let text = String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+                all[name] = "\(String(status.permissions, radix: 8)) \(status.modified / 1_000_000_000) \(text)"
+            case .link: all[name] = "→ " + (try FileManager.default.destinationOfSymbolicLink(atPath: path))
+            default: if try FileManager.default.contentsOfDirectory(atPath: path).isEmpty { all[name] = "directory" }
+            }
+        }
+        return all
+    }
+
+    /// The expected objects, by the helper's rule.
+    private func described(_ count: Int, generation: Int) -> [String: String] {
+        var all: [String: String] = [:]
+        for number in 0..<count {
+            let file = "\(generation % 2 == 0 ? 640 : 700) \(1_000_000_000 + generation) content \(number)"
+            switch number % 5 {
+            case 0: all["files/\(number)"] = file
+            case 1: all["links/\(number)"] = "→ ../files/\(number + generation)"
+            case 2: all["directories-\(generation)/\(number)"] = "directory"
+            case 3: all["links-\(generation)/\(number)"] = "→ ../files/0"
+            default: all["shapes/\(number)"] = [file, "→ \(generation)", "directory"][(number + generation) % 3]
+            }
+        }
+        return all
+    }
+
     @Test func `S9: a file size limit fails the pass, tears no file, and the next run completes`() async throws {
         let before = try start(1)
         while before.readLine() != nil {}

@@ -174,7 +174,7 @@ struct MetadataTests {
 
     @Test(arguments: [
         "/etc/passwd", "../../x", "../..", "x/../../../y", "x/..", "", "../.storehouse/journal", "../.STOREHOUSE", "x\u{0}y", "x\u{1B}",
-        "//x", String(repeating: "x", count: 256),
+        "//x", String(repeating: "x", count: 256), "x/.storehouse", String(repeating: "./", count: 1_600) + "x",
     ])
     func `S27: a link that could lead out of the directory is refused, and a plan shows it`(text: String) async throws {
         let files = [file("z", "z"), link("d/l", text)]
@@ -216,7 +216,12 @@ struct MetadataTests {
         let error = await syncError { try await sync([file("z", "z"), link("l", "out/secret"), link("m", "out")]) }
         #expect(codes(error) == [.unsafeName, .unsafeName])
         #expect(try text("l") == nil && text("m") == nil)
+        let shown = try await plan([file("z", "z"), link("l", "out/secret")])
+        #expect(shown.metadata.isEmpty && shown.refusals.map(\.key.path) == ["l"])
         #expect(try await sync([file("z", "z"), link("in", "d"), link("l", "in/b")]).metadataCount == 2)
+        // A link that is as listed belongs to the list.
+        try makeLink("as-listed", "d")
+        #expect(try await sync([file("z", "z"), link("a", "as-listed/b"), link("as-listed", "d")]).metadataCount == 3)
     }
 
     @Test(arguments: ["a file", "a link", "a directory"])
@@ -357,6 +362,23 @@ struct MetadataTests {
         try await sync([file("z", "z"), link("l", "z")])
         try await sync([file("z", "z")])
         #expect(try text("l") == nil)
+    }
+
+    @Test func `S9, S27: a link is changed after two failures with different texts`() async throws {
+        try await sync([file("z", "z"), link("l", "z")])
+        let blocked = url(".storehouse/parts/\(PartNames(path: "l").bytes).link")
+        bench.onStep { step in
+            // The name of the new link is taken when the journal already has its text.
+            if step == .describes("l") {
+                try FileManager.default.createDirectory(at: blocked.appending(path: "x"), withIntermediateDirectories: true)
+            }
+        }
+        for text in ["a", "b"] { #expect(await syncError { try await sync([file("z", "z"), link("l", text)]) } != nil) }
+        #expect(try text("l") == "z")
+        bench.probe.withLock { $0 = nil }
+        try? FileManager.default.removeItem(at: blocked)
+        #expect(try await sync([file("z", "z"), link("l", "d")]).metadataCount == 1)
+        #expect(try text("l") == "d")
     }
 
     @Test func `S9, S27: a compacted journal has the same links and directories`() {
