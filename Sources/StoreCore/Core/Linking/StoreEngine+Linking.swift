@@ -450,8 +450,9 @@ extension StoreEngine {
         // A value under a temporary key is older than any under the key that has replaced it.
         let stamp = entity.key ?? key == key ? places.stamps[positions[newest]] : 0
         // The first places alone: a longer content would displace its own rows, and offer them again without an end. Pending changes need
-        // the row, and are few.
-        if entity.content == nil, entity.removal == nil, positions[0] < EntityRows.share || !entity.patches.isEmpty {
+        // the row, and are few. A removed entity is back at the origin if it was requested after its removal.
+        let isShared = positions[0] < EntityRows.share || !entity.patches.isEmpty
+        if entity.content == nil, entity.removal.map({ $0 < stamp }) ?? true, isShared {
             entity = link.entities.offer(value, of: link, for: key, at: stamp, turn)
         }
         let parts: [Stamp?] = link.fields?.map { entity.parts[$0.name] } ?? [nil]
