@@ -97,7 +97,7 @@ enum PageScript {
 
         addEventListener('pagehide', () => {
           source?.close();
-          // Not a beacon, whose `Origin` is null under the page's referrer policy.
+          // No beacon: its `Origin` would be null under the page's referrer policy.
           fetch('act', { method: 'POST', body: JSON.stringify({ page, action: 'close' }), keepalive: true }).catch(() => {});
         });
         addEventListener('pageshow', event => { if (event.persisted) connect(); });
