@@ -113,6 +113,19 @@ struct OutboxElementTests {
         #expect(try await bench.saved("search") == [0, 0])
     }
 
+    @Test func `O18, E5: a list shows the change of an entity before the entity's file is read`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: TieredCacher(over: FileCacher(directory: directory.file("rows")))) { Row(id: $0) }
+        let bench = try Bench(in: directory, links: [.elements(of: rows)])
+        await bench.outbox.register(
+            Like.self, patching: rows, at: \.row, patch: { _, row in row.likes += 1 },
+            perform: { [origin = bench.origin] command, delivery in _ = try await origin.perform(command, delivery) })
+        try await bench.load("feed", [1, 5])
+        try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [0, 1])
+        #expect(bench.origin.deliveries.isEmpty)
+    }
+
     @Test func `O18: a page that brings the element later shows the change`() async throws {
         let bench = try await Bench().registered()
         try await bench.load("feed", [1], nextKey: "2")

@@ -64,6 +64,7 @@ struct ObservedElementTests {
         let list = lists([.elements(of: entities)])["a"]
         _ = try await list.requireData()
         let model = Observed<Row>()
+        #expect(model.state(for: list, element: 2).content == Row(id: 2))
         let task = Task { await model.follow(list, element: 2) }
         try await until("the element is shown") { model.content == Row(id: 2) }
         await entities[2].update(Row(id: 2, likes: 9))

@@ -100,6 +100,17 @@ struct SharedStoreTests {
         #expect(await store[1].getData(from: .cache) == 7)
     }
 
+    @Test func `D1, E10: a process that has only saved follows the changes of another`() async throws {
+        let (a, b) = (process(), process())
+        await a.store[1].update(1)
+        try await a.store.waitUntilSaved()
+        let observer = a.observer(1)
+        try await until(observer, shows: 1)
+        await b.store[1].update(2)
+        try await until(observer, shows: 2)
+        #expect(try await a.store[1].requireData() == 2)
+    }
+
     @Test(arguments: [true, false])
     func `D1: an update in one process reaches an observer and the memory of another`(isTiered: Bool) async throws {
         let (a, b) = (process(isTiered: isTiered), process(isTiered: isTiered))

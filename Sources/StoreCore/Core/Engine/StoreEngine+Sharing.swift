@@ -3,7 +3,7 @@ internal import Synchronization
 // A shared cacher: the changes of other users, saves that they may supersede, and fetches that only one user runs (D1 to D5).
 
 extension StoreEngine {
-    /// Follows the changes of others; the cacher begins to deliver them at its first load.
+    /// Follows the changes of others; the cacher begins to deliver them at its first load or save.
     func observeChanges() {
         guard let shared else { return }
         let changes = shared.observeChanges { [weak self] change in self?.changed(change) }

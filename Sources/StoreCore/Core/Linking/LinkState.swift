@@ -142,6 +142,8 @@ final class LinkTurn: Sendable {
         var content: UInt64
         var hasContent: Bool
         var isKnown: Bool
+        /// The changes of commands that a key has before its record is read.
+        var early: [Ticket]
     }
 
     let before: Mark

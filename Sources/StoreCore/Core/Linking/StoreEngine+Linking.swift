@@ -91,6 +91,16 @@ extension StoreEngine {
         effects.deliver(onEvent)
     }
 
+    /// Reconciles content in memory before its first frame is shown.
+    func reconcile(_ param: BoxedKey) {
+        var effects = Effects()
+        state.withLock { state in
+            guard let key = liveKey(param, &state, &effects) else { return }
+            take(key, &state, &effects) { _, _ in }
+        }
+        effects.deliver(onEvent)
+    }
+
     /// Marks the live keys that show an entity, so that they are reconciled at their next read.
     ///
     /// - Returns: The effects, to be delivered after all stores are marked.
@@ -564,7 +574,8 @@ extension KeyMachine {
     fileprivate var linkMark: LinkTurn.Mark {
         mutating get {
             LinkTurn.Mark(
-                revision: book.revision, content: book.contentNumber, hasContent: book.held != nil, isKnown: origin.isKnown)
+                revision: book.revision, content: book.contentNumber, hasContent: book.held != nil, isKnown: origin.isKnown,
+                early: origin.isKnown || book.patches.isEmpty ? [] : book.patches.map(\.id))
         }
     }
 }

@@ -418,7 +418,12 @@ extension Equatable {
 extension StoreFlowable {
     /// The state of valid content in memory, without a wait; `nil` if memory has none.
     var stateInMemory: LoadingState<Content>? {
-        guard let (record, deadline) = store.memory?.entry(of: param), store.isReconciled(record) else { return nil }
+        guard var (record, deadline) = store.memory?.entry(of: param) else { return nil }
+        if !store.isReconciled(record) {
+            store.engine.reconcile(BoxedKey(param))
+            guard let entry = store.memory?.entry(of: param), store.isReconciled(entry.record) else { return nil }
+            (record, deadline) = entry
+        }
         // `.min` leaves the decision to the engine, which an observer asks.
         guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
         let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }

@@ -24,7 +24,7 @@ public protocol SharedCacher<Param, Content>: Cacher {
 
     /// Adds an observer of the changes that other users make from now on.
     ///
-    /// The call itself does no work: the cacher begins to follow the changes at the first load.
+    /// The call itself does no work: the cacher begins to follow the changes at the first load or save.
     ///
     /// - Parameter observer: Called on any thread, never concurrently with itself; it must return quickly and must not call the cacher.
     /// - Returns: The observation, which ends when it is released.

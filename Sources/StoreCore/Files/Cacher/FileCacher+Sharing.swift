@@ -48,6 +48,7 @@ extension FileCacher: SharedCacher {
             try write(encoded)
             return .saved(.none)
         }
+        await attach()
         return try await outcome(of: try await commit(encoded, over: base), param)
     }
 
@@ -64,6 +65,7 @@ extension FileCacher: SharedCacher {
             try await remove(param: param)
             return .saved(.none)
         }
+        await attach()
         return try await outcome(of: try await commit(tombstone(of: param), over: base), param)
     }
 
