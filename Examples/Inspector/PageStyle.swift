@@ -170,6 +170,7 @@ enum PageStyle {
         @media (max-width: 700px) {
           header { flex-wrap: wrap; gap: 8px 10px; padding: 8px 12px; }
           .search { order: 5; flex-basis: 100%; max-width: none; }
+          #axis span:nth-child(5) { display: none; }
           .controls { gap: 8px; }
           .controls .field span, .search kbd, header .thin { display: none; }
           .state:not(.lost) { font-size: 0; gap: 0; }
