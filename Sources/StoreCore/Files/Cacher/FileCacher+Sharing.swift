@@ -48,7 +48,6 @@ extension FileCacher: SharedCacher {
             try write(encoded)
             return .saved(.none)
         }
-        await attach()
         return try await outcome(of: try await commit(encoded, over: base), param)
     }
 
@@ -65,7 +64,6 @@ extension FileCacher: SharedCacher {
             try await remove(param: param)
             return .saved(.none)
         }
-        await attach()
         return try await outcome(of: try await commit(tombstone(of: param), over: base), param)
     }
 
@@ -138,6 +136,8 @@ extension FileCacher {
     /// - Parameter base: The position that a change of another user must not exceed; `nil` accepts any change.
     func commit(_ encoded: Encoded, over base: Revision?) async throws -> Commit {
         guard let shared else { return .made(.none) }
+        // The changes that others make from now on concern what is in memory.
+        await attach()
         return try await shared.perform {
             try shared.transact { transaction throws(StoreError) in
                 let known = try self.knownRevision(of: encoded.key)
