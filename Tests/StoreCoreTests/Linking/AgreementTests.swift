@@ -245,6 +245,7 @@ struct AgreementTests {
         try await world.origin.started(count: 1)
         world.time.advance(by: .seconds(1))
         await world.feed["home"].refresh()
+        #expect(world.feedOrigin.requests.last?.validator != nil)
         #expect(try await world.feed["home"].requireData().map(\.title) == ["changed"])
         world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
         world.origin.release()

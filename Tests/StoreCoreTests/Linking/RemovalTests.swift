@@ -108,6 +108,19 @@ struct RemovalTests {
         try await feed.next { $0.content?.first?.title == "detail" }
     }
 
+    @Test func `E6: after clear(), a failure shows the row`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        await world.articles[7].clear()
+        try await world.origin.started(count: 2)
+        world.origin.enqueue(.failure(Offline()), .failure(Offline()))
+        world.origin.release()
+        let state = try await detail.next { $0.error is Offline }
+        #expect(state.content?.title == "row")
+    }
+
     @Test func `E6, E7: clearing the scope drops rows and removals`() async throws {
         let scope = CacheScope()
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time, scope: scope)
