@@ -10,7 +10,7 @@ public import StoreCore
 /// The error passes on the advice of the underlying error, so a store retries and serves stale content as it would after that error. Only
 /// the delay is different: ``retryAfter`` is the time until a fetch reaches the origin again.
 ///
-/// <doc:OnAServer> turns such an error into a response.
+/// <doc:OnAServer> shows how to turn such an error into a response.
 public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertible {
     /// The reason for which the fetch reached no origin or received no content.
     public var code: Code

@@ -5,7 +5,7 @@ public import StoreCore
 /// An answer goes to the next fetch that *leaves the gate*, not to the next fetch that begins. A fetch that is canceled while it is held
 /// consumes no answer.
 ///
-/// <doc:TestingYourStore> holds, answers and counts fetches.
+/// <doc:TestingYourStore> shows how to hold, script and count fetches.
 public protocol ScriptedOrigin<Param, Content>: Origin {
     // Redeclared, so that they can be used in `some ScriptedOrigin<Int, String>`.
     /// The key of one piece of data.

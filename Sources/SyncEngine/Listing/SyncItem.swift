@@ -12,7 +12,7 @@
 /// }
 /// ```
 ///
-/// <doc:GettingStarted> makes a collection of items equal to a list.
+/// <doc:GettingStarted> shows how to make a collection of items equal to a list.
 public protocol SyncItem<Key, Version>: Sendable {
     /// The type of the keys; its order is the order of sorted lists.
     associatedtype Key: Hashable & Comparable & Sendable

@@ -74,7 +74,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         }
     }
 
-    /// A change that needs no download, such as one of a time or of permissions; it counts for no limit of the safety gate.
+    /// A change that needs no download, such as one of a time or of permissions; the limits of the safety gate do not count it.
     public struct MetadataChange: Sendable {
         /// The key of the item.
         public let key: Item.Key

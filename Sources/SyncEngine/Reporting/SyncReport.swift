@@ -1,6 +1,6 @@
 /// The result of a pass, or its progress so far.
 ///
-/// <doc:GettingStarted> reads the report of a pass.
+/// <doc:GettingStarted> shows how to read the report of a pass.
 public struct SyncReport: Sendable {
     /// The number of the pass, counted from 1 for each synchronizer.
     public internal(set) var pass: Int

@@ -48,7 +48,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
             .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: error)
     }
 
-    /// The failures of a request body without its announced length.
+    /// The failures of a request body with another length than announced.
     static let shortBody = TransportFailure(
         .bodyUnreadable, "the request body is shorter than its announced length; check its source")
     static let longBody = TransportFailure(

@@ -15,8 +15,8 @@ extension HTTPBodyStream {
     /// ```
     ///
     /// The next chunk is requested when the connection can send it. An error of the sequence ends the exchange and its connection with
-    /// ``RemoteError/Code/bodyUnreadable``, so the server never takes the sent part for the whole. The end of the exchange cancels the task
-    /// that iterates the sequence.
+    /// ``RemoteError/Code/bodyUnreadable``, so the server never takes a partial body for a complete one. The end of the exchange
+    /// cancels the task that iterates the sequence.
     ///
     /// - Parameters:
     ///   - chunks: The chunks, such as `Data`; it must throw if its end is not that of the body.

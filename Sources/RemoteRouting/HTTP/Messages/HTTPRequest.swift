@@ -125,7 +125,7 @@ public struct HTTPBodyStream: Sendable {
         self.open = open
     }
 
-    /// Creates a body of chunks, which the length checks.
+    /// Creates a body of chunks, and checks their total length.
     init(chunks: @escaping @Sendable () -> ChunkReader, length: Int64?, isReplayable: Bool) {
         // No transport reads a body of length 0, which the sequence may contradict.
         self.length = length == 0 ? nil : length

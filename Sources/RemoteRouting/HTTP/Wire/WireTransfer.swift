@@ -390,7 +390,7 @@ final class WireTransfer {
         wire_transfer_upgraded(handle)
     }
 
-    /// Ends the request with the next turn, because this runs within a callback of libcurl.
+    /// Ends the request in the next iteration of the loop, because this runs within a callback of libcurl.
     private func peerEnded() {
         endsSending = true
         loop.continueLater(self)

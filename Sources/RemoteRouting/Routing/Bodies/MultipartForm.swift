@@ -14,7 +14,7 @@ public import RemoteHTTP
 /// Names and file names are escaped as the HTML standard requires: a quote is `%22`, CR and LF are `%0D` and `%0A`, other characters are
 /// plain UTF-8. Other control characters are refused. The length is known in advance, and files are read while they are sent.
 ///
-/// <doc:DescribingRoutes> sends forms.
+/// <doc:DescribingRoutes> shows how to send forms.
 public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
     /// A named part of a form: a value, bytes, or a file.
     public struct Part: Sendable {

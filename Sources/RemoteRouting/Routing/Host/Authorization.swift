@@ -120,7 +120,7 @@ public protocol BearerToken: Sendable {
 ///
 /// A refresh may call `close()` itself. The call then does not wait for that refresh.
 ///
-/// <doc:Authorizing> refreshes, replaces and shares tokens.
+/// <doc:Authorizing> shows how to refresh, replace and share tokens.
 public struct RefreshingTokens<Token: BearerToken>: Sendable {
     let keeper: CredentialKeeper<Token>
 

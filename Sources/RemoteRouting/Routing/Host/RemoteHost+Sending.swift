@@ -98,7 +98,7 @@ extension RemoteHost {
         try await wholeResponse(for: route)
     }
 
-    /// Sends a route and returns the whole response with its bytes, also if it has one of some statuses outside 200 to 299.
+    /// Sends a route and returns the whole response with its bytes, even if its status is one of some outside 200 to 299.
     ///
     /// ```swift
     /// let response = try await api.dataResponse(

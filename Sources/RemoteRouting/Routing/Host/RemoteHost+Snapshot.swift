@@ -31,7 +31,7 @@ public struct HostSnapshot: Hashable, Sendable {
         public var status: Int?
         /// The reason why there is no response; `nil` while the exchange runs.
         public var failure: RemoteError.Code?
-        /// The time until the head or the failure; so far for a running exchange.
+        /// The time until the head or the failure, or until now for a running exchange.
         public var duration: Duration
     }
 }
@@ -52,7 +52,7 @@ final class RecentExchanges: Sendable {
     private struct Entry: Sendable {
         var number: Int
         var method: HTTPMethod
-        /// With its secrets, which ``list(at:)`` removes.
+        /// The address with its secrets, which ``list(at:)`` removes.
         var url: URL
         var began: MonotonicInstant
         var ended: MonotonicInstant?

@@ -38,7 +38,7 @@ public protocol LoggedRouteTagKey: RouteTagKey {}
 ///
 /// Interceptors and transports read them from `HTTPRequest.tags`. An ``ExchangeLog`` receives only those of a ``LoggedRouteTagKey``.
 ///
-/// <doc:Intercepting> tags routes.
+/// <doc:Intercepting> shows how to tag routes.
 public struct RouteTags: Sendable {
     /// In the order in which they were set. An array, because a linear search is cheaper for few tags.
     private var tags: [any Tag] = []

@@ -14,7 +14,7 @@ public import StoreCore
 /// ```
 ///
 /// The store connects again as its `StorePolicy.retry` states: after a lost connection, and after any close of the server except the normal
-/// one, which ends the stream. A message that arrives slowly is read no faster than the store accepts values.
+/// one, which ends the stream. Messages are read no faster than the store accepts values.
 ///
 /// <doc:StreamsAndFiles> explains sockets and their connections.
 public struct LiveSocketFetcher<Param: Hashable & Sendable, Content: Sendable>: LiveFetcher {

@@ -133,7 +133,7 @@ public struct ServerSentEvents: Sendable {
 
 /// An event of a stream, as the HTML standard defines it.
 ///
-/// <doc:StreamsAndFiles> streams events.
+/// <doc:StreamsAndFiles> shows how to stream events.
 public struct ServerSentEvent: Hashable, Sendable {
     /// The type of the event; `message` if the stream names none.
     public var type: String

@@ -166,7 +166,7 @@ final class SocketConnection: Sendable {
         }
     }
 
-    /// Closes the socket in the background, because nothing reads it any more.
+    /// Closes the socket in the background, because nothing reads it any longer.
     func abandon() {
         guard state.read({ !$0.isOver }) else { return }
         // Ignores the result, which nothing waits for.

@@ -181,7 +181,7 @@ extension StoreError {
     /// The error of the running attempt of a fetch if it has exceeded the time limit of its store; `nil` otherwise.
     ///
     /// The store cancels an attempt after ``StorePolicy/fetchTimeLimit``. With this property, a decorator of a fetcher distinguishes an
-    /// origin that hangs from a fetch that is not wanted any more.
+    /// origin that hangs from a fetch that is no longer wanted.
     public static var ofTimeLimit: StoreError? { Fetches.timeout }
 }
 

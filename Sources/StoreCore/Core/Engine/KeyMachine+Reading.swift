@@ -115,7 +115,7 @@ extension KeyMachine {
         return nil
     }
 
-    /// The expired content that a caller gets in place of waiting for a fetch: within a window, or however old behind a slow fetch (C3, C26).
+    /// The expired content for a caller that need not wait for a fetch: within a window, or however old behind a slow fetch (C3, C26).
     private func staleContent(_ transition: inout Transition) -> Content? {
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
         guard origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content else { return nil }

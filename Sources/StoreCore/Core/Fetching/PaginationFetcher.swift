@@ -40,7 +40,7 @@ public protocol PaginationFetcher<Param, Element>: Origin where Content == [Elem
 
 /// A fetcher that loads a list page by page, forward and backward.
 ///
-/// <doc:Paginating> loads a list in both directions.
+/// <doc:Paginating> shows how to load a list in both directions.
 public protocol TwoWayPaginationFetcher<Param, Element>: PaginationFetcher {
     /// Fetches the page that a `prevKey` names.
     ///

@@ -82,7 +82,7 @@ struct ChangeLog: Sendable {
     static var limit: Int { 4_096 }
 
     private var keys: [BoxedKey] = []
-    /// The number of changes so far, and of those before the first remembered one of an empty log.
+    /// The number of changes so far, and of those before the log was last emptied.
     private(set) var count: UInt64 = 0
     private var start: UInt64 = 0
 

@@ -24,7 +24,7 @@ struct LinkState: Sendable {
         return !isReading
     }
 
-    /// Returns keys to read next; none ends the task that reads.
+    /// Returns keys to read next; if there are none, the reading task ends.
     mutating func takeUnread(limit: Int) -> [BoxedKey] {
         let keys = Array(unread.prefix(limit))
         unread.subtract(keys)

@@ -276,7 +276,7 @@ extension StoreEngine {
         }
     }
 
-    /// Keeps the values of places that are newer than a response, also if their entity has left memory since, and of those that a pushed
+    /// Keeps the values of places that are newer than a response, even if their entity has left memory since, and of those that a pushed
     /// change does not concern.
     private func keepNewer(
         _ link: LinkRules, from old: LinkedPlaces, in places: inout LinkedPlaces, _ record: inout CacheRecord<BoxedContent>,
@@ -302,7 +302,7 @@ extension StoreEngine {
         if !values.isEmpty { link.assign(&record.content, values) }
     }
 
-    /// Gives the places of a page the values of its list that are newer, also if their entities have left memory since.
+    /// Gives the places of a page the values of its list that are newer, even if their entities have left memory since.
     private func keepNewer(in page: inout BoxedContent, _ book: Book<BoxedContent>, than stamp: Stamp, _ turn: LinkTurn) {
         guard let content = book.held?.record.content, let places = book.linked?.value.places else { return }
         for (link, old) in zip(links, places) where old.stamps.contains(where: { $0 > stamp }) {

@@ -26,7 +26,7 @@
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
 /// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
 /// | ``idleTimeout`` | `nil` | a silent stream of a ``LiveFetcher`` counts as connected |
-/// | ``saveInterval`` | 1 s | the least time between two saves of values of a stream, or of linked stores |
+/// | ``saveInterval`` | 1 s | the least time between two saves of values from a stream or from linked stores |
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
@@ -131,7 +131,7 @@ public struct StorePolicy: Sendable {
     /// intervals.
     public var idleTimeout: Duration?
 
-    /// The least time between two saves of values that a stream or linked stores have brought; the last value is always saved.
+    /// The least time between two saves of values from a stream or from linked stores; the last value is always saved.
     public var saveInterval: Duration
 
     /// Creates a policy; omitted rules have their defaults.
@@ -154,7 +154,7 @@ public struct StorePolicy: Sendable {
     ///   - staleAfter: The time of a fetch after which `requireData` serves expired content.
     ///   - expiryJitter: The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///   - idleTimeout: The longest silence of a stream.
-    ///   - saveInterval: The least time between two saves of values of a stream, or of linked stores.
+    ///   - saveInterval: The least time between two saves of values from a stream or from linked stores.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,

@@ -38,7 +38,7 @@ extension Store {
     ///
     /// Cost: one look at each live key, under the lock of the store. An idle store has few live keys.
     ///
-    /// - Returns: The counts of one moment; those of the records in memory and of waiting fetches may be of a later moment.
+    /// - Returns: The counts of one moment; those of records in memory and of waiting fetches may be slightly newer.
     public func snapshot() -> StoreSnapshot {
         var snapshot = engine.snapshot()
         (snapshot.recordsInMemory, snapshot.costInMemory) = (memory?.count, memory?.totalCost)

@@ -232,7 +232,7 @@ int wire_inflater_is_available(const char *coding);
 /// Creates a decoder; NULL without the library or memory.
 wire_inflater *_Nullable wire_inflater_make(const char *coding);
 void wire_inflater_free(wire_inflater *inflater);
-/// Decodes: 0 continues, 1 is the end of a member, negative means malformed. Sets `in_count` and `out_count` to the used counts.
+/// Decodes; returns 0 to continue, 1 at the end of a member, negative if malformed. Sets `in_count` and `out_count` to the used counts.
 int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
 /// Begins the next member.
 void wire_inflater_reset(wire_inflater *inflater);
