@@ -202,7 +202,7 @@ extension KeyMachine {
     var nextWake: MonotonicInstant? {
         let wake =
             wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
-            || staleDue != nil
+                || staleDue != nil
             ? earliestWake : nil
         guard let due = book.linked?.value.saveDue else { return wake }
         return min(wake ?? .distantFuture, due)
