@@ -61,3 +61,12 @@ public func ~= (match: Darwin.POSIXErrorCode, error: any Swift.Error) -> Swift.B
 // The compiler calls these for `error as NSError` and back.
 public func _convertNSErrorToError(_ error: Foundation.NSError?) -> any Swift.Error
 public func _convertErrorToNSError(_ error: any Swift.Error) -> Foundation.NSError
+extension Foundation.URLSessionWebSocketTask.CloseCode {
+    public init?(rawValue: Swift.Int)
+    public typealias RawValue = Swift.Int
+    public var rawValue: Swift.Int { get }
+}
+// Optional in Objective-C.
+extension Foundation.URLSessionWebSocketDelegate {
+    public func urlSession(_ session: Foundation.URLSession, webSocketTask: Foundation.URLSessionWebSocketTask, didCloseWith closeCode: Foundation.URLSessionWebSocketTask.CloseCode, reason: Foundation.Data?)
+}
