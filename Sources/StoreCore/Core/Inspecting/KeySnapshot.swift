@@ -40,7 +40,7 @@ public struct KeySnapshot<Param: Hashable & Sendable, Content: Sendable>: Sendab
     public var save = KeySave.none
     /// The number of optimistic changes over the content.
     public var patches = 0
-    /// The size of the record in memory, by the cost function of its ``MemoryCacher``; `nil` without one.
+    /// The size of the record in memory, by the `cost` of its memory cacher; `nil` without one.
     public var size: Int?
     /// The entities that the content shows, for each link; empty for an idle key.
     public var links: [KeyLinks] = []

@@ -19,7 +19,7 @@ public struct StoreSnapshot: Hashable, Sendable {
     public var observers = 0
     /// The number of running fetches, including the connections of streams.
     public var fetches = 0
-    /// The number of these fetches that wait for a place of ``StorePolicy/fetchWidth``.
+    /// The number of these fetches that wait because of the limit `fetchWidth`.
     public var waitingFetches = 0
     /// The number of keys with content that the cacher does not have yet, or failed to take.
     public var unsavedKeys = 0
