@@ -51,7 +51,7 @@ public struct MetadataOptions: OptionSet, Hashable, Sendable {
 
     /// Files get the times of the list.
     public static let times = MetadataOptions(rawValue: 1 << 0)
-    /// Files get the permissions of the list, in place of those of ``FileModes``.
+    /// Files get the permissions of the list, in place of the usual ones.
     public static let modes = MetadataOptions(rawValue: 1 << 1)
     /// Directories of the list are made, and stay even if they are empty.
     public static let directories = MetadataOptions(rawValue: 1 << 2)
