@@ -197,9 +197,5 @@ extension Budget {
         "linked-changes": """
         36 ms when first measured, 32 ms later. The observer rebuilds the list as often as it wakes between two changes. Nothing was tried yet
         """,
-        "linked-place": """
-        +282 bytes (280–283) when first measured, with a boxed key and an entry of a dictionary for each place; +204 bytes since the keys have \
-        their own type and one index of positions. Both contained the stamps of the entities, which `linked-entity` measures now
-        """,
     ]
 }
