@@ -69,7 +69,8 @@ public final class CircuitBreaker: Sendable {
     /// The time until a fetch may reach the origin again; `nil` unless the breaker is open.
     public var retryAfter: Duration? {
         let now = time.now
-        return guarded.withLock { $0.machine.opening.flatMap { $0 > now ? now.duration(to: $0) : nil } }
+        guard let opening = guarded.withLock({ $0.machine.opening }), opening > now else { return nil }
+        return now.duration(to: opening)
     }
 
     /// The current state and its changes, for example to show a banner.
