@@ -245,10 +245,8 @@ final class RouteCall: Sendable {
         guard var failure = error as? RemoteError else { throw error }
         let attempt = sent.withLock(\.attempts)
         failure.attempts = attempt
-        let host = host
         let now = host.time.now
-        let decision = RetryDecision(policy: host.retry, deadline: deadline)
-        guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: host.random()) else { throw failure }
+        guard let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
         host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
         return now.advanced(by: delay)
     }
@@ -344,26 +342,20 @@ func within<Value: Sendable>(
     }
 }
 
-/// Decides whether and when to repeat a failed attempt: a pure decision.
-struct RetryDecision {
-    /// The number of attempts and the delays between them.
-    var policy: RetryPolicy
-    /// The deadline of the whole call.
-    var deadline: MonotonicInstant?
-
-    /// The delay before the next attempt; `nil` if the failure is final.
+extension RemoteHost {
+    /// The delay before the next attempt after a failure; `nil` if the failure is final.
     ///
     /// - Parameters:
     ///   - error: The error of the attempt; ``RemoteError/mayRepeat`` says whether the request may be sent again at all.
     ///   - attempt: The number of the attempt, from 1.
     ///   - now: The present moment.
-    ///   - unit: A random number in `0..<1`.
-    func delay(after error: RemoteError, attempt: Int, now: MonotonicInstant, unit: Double) -> Duration? {
+    ///   - deadline: The deadline of the whole call.
+    func delay(after error: RemoteError, attempt: Int, at now: MonotonicInstant, until deadline: MonotonicInstant?) -> Duration? {
         guard error.isRetryable else { return nil }
         var single = error
         // The policy refuses errors that lower layers already retried; here the policy itself counts the attempts.
         single.attempts = 1
-        guard let delay = policy.delay(after: single, attempt: attempt, unit: unit) else { return nil }
+        guard let delay = retry.delay(after: single, attempt: attempt, unit: random()) else { return nil }
         // Fails at once if the delay exceeds the deadline; the error carries the server's `Retry-After`.
         if let deadline, now.advanced(by: delay) >= deadline { return nil }
         return delay
