@@ -92,8 +92,6 @@ extension RouteCall {
     /// The permits that the caller of an interceptor holds.
     @TaskLocal private static var held: [Permits] = []
 
-    private var isStream: Bool { if case .whole = delivery { false } else { true } }
-
     /// The permits from which the call takes one for each exchange.
     private var gate: Permits { isStream ? host.streamGate : host.gate }
 
@@ -260,7 +258,7 @@ extension RouteCall {
             response.body = HTTPResponse.Body(
                 try await arriving.body.beginning(
                     RemoteError.keptBodyBytes, within: limits.timeouts.idle ?? limits.timeouts.head, of: host.time))
-        } else if case .whole = delivery {
+        } else if !isStream {
             response = arriving.with(try await arriving.body.collect())
         }
         return response

@@ -25,7 +25,8 @@ final class RouteCall: Sendable {
     /// The request before credentials and interceptors.
     let request: HTTPRequest
     let options: RouteOptions
-    let delivery: Delivery
+    /// Whether the body, or the connection of a WebSocket, may outlive the call.
+    let isStream: Bool
     /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
     /// The statuses outside 2xx that count as a success of this call.
@@ -112,33 +113,24 @@ final class RouteCall: Sendable {
         self.host = host
         self.request = request
         self.options = options
-        self.delivery = delivery
+        isStream = if case .whole = delivery { false } else { true }
         self.cookies = cookies
         acceptedStatuses = statuses
         started = host.time.now
         let timeouts = options.timeouts.or(host.timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
-        let bodyBytes: Int
-        switch delivery {
-        case .whole:
-            // A jar may wait for its cacher.
-            keepsOwnDeadline =
-                SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
-                && host.responseInterceptors.isEmpty && cookies == nil
-            bodyBytes = host.limits.responseBytes
-        case .stream(let limit):
-            // A stream may outlive the call.
-            keepsOwnDeadline = false
-            bodyBytes = limit
-        case .upgrade:
-            keepsOwnDeadline = false
-            bodyBytes = .max
-        }
+        // A jar may wait for its cacher.
+        keepsOwnDeadline =
+            !isStream && SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
+            && host.responseInterceptors.isEmpty && cookies == nil
         var limits = ExchangeLimits(
             head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
-            bodyBytes: options.responseLimit ?? bodyBytes,
-            memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
-        if case .upgrade(let upgrade) = delivery {
+            bodyBytes: options.responseLimit ?? host.limits.responseBytes, memoryBytes: host.limits.memoryBytes,
+            spillBytes: host.limits.spillBytes, time: host.time)
+        switch delivery {
+        case .whole: break
+        case .stream(let limit): limits.bodyBytes = options.responseLimit ?? limit
+        case .upgrade(let upgrade):
             limits.upgrade = upgrade
             limits.bodyBytes = .max
             limits.memoryBytes = min(limits.memoryBytes, 131_072)
