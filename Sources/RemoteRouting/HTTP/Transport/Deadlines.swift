@@ -1,4 +1,4 @@
-package import StoreCore
+internal import StoreCore
 
 /// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
@@ -32,32 +32,32 @@ package struct Deadlines: Sendable {
     }
 
     /// Records the beginning of the exchange, or of its repetition.
-    package mutating func began(at now: MonotonicInstant) {
+    mutating func began(at now: MonotonicInstant) {
         isWaiting = false
         hasHead = false
         lastActivity = now
     }
 
     /// Records that a part of the request was sent or a part of the body arrived.
-    package mutating func moved(at now: MonotonicInstant) { lastActivity = now }
+    mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
     /// Records the arrival of the head.
-    package mutating func headArrived(at now: MonotonicInstant) {
+    mutating func headArrived(at now: MonotonicInstant) {
         hasHead = true
         lastActivity = now
     }
 
     /// Suspends the idle deadline, because the server waits for a slow reader.
-    package mutating func paused() { isPaused = true }
+    mutating func paused() { isPaused = true }
 
     /// Resumes the idle deadline, because the reader wants more.
-    package mutating func resumed(at now: MonotonicInstant) {
+    mutating func resumed(at now: MonotonicInstant) {
         isPaused = false
         lastActivity = now
     }
 
     /// The nearest deadline and its part; `nil` if nothing limits the exchange.
-    package var next: (instant: MonotonicInstant, part: Part)? {
+    var next: (instant: MonotonicInstant, part: Part)? {
         var first: (instant: MonotonicInstant, part: Part)?
         func consider(_ instant: MonotonicInstant?, _ part: Part) {
             guard let instant else { return }
