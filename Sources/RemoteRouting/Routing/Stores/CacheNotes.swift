@@ -79,9 +79,7 @@ extension Validator {
         self = own ?? Validator()
         self.notes = text
     }
-}
 
-extension Validator {
     /// Returns whether the request of a call has the values of all fields that selected the version (RFC 9111 §4.1); sends nothing.
     func fits(_ call: () throws -> RouteCall) async -> Bool {
         guard CacheNotes.mayHaveSelection(self) else { return true }
