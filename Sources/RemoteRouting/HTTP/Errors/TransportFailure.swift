@@ -68,9 +68,18 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-// MARK: Secure connections
+// MARK: Connections
 
 extension TransportFailure {
+    /// The failures of a connection, whatever transport makes it.
+    static let unresolved = TransportFailure(.hostNotFound, "the host's name cannot be resolved; check the name and the network")
+    static let refused = TransportFailure(
+        .connectionRefused, "the host refused the connection; check the port and that the server is running")
+    static let unreached = TransportFailure(.unreachable, "the host cannot be reached; check the network")
+    static let lost = TransportFailure(.connectionLost, "the connection ended before the response was complete; try again")
+    static let malformed = TransportFailure(
+        .protocolViolation, "the response is not valid HTTP; check the server and any proxy in between")
+
     /// The failures of a connection that could not be secured.
     static let expiredCertificate = TransportFailure(
         .certificateExpired, "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock")

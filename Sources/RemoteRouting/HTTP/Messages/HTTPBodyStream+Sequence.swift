@@ -22,13 +22,7 @@ extension HTTPBodyStream {
     ///   - chunks: The chunks, such as `Data`; it must throw if its end is not that of the body.
     ///   - length: The length in bytes, which is checked; `nil` if it is unknown. The last chunk is sent when the sequence has ended.
     public init<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, length: Int64? = nil) where Chunks.Element: ContiguousBytes {
-        let use = SingleUse()
-        self.init(
-            length: length, isReplayable: false,
-            pieces: {
-                try use.begin()
-                return HTTPBodyStream.pieces(of: chunks)
-            })
+        self.init(once: length) { HTTPBodyStream.pieces(of: chunks) }
     }
 
     /// Creates a body of the bytes of a sequence, which is iterated and sent once, in pieces of 16 KiB.
@@ -37,13 +31,7 @@ extension HTTPBodyStream {
     ///   - bytes: The bytes; the sequence must throw if its end is not that of the body.
     ///   - length: The length in bytes, which is checked; `nil` if it is unknown.
     public init<Bytes: AsyncSequence & Sendable>(_ bytes: Bytes, length: Int64? = nil) where Bytes.Element == UInt8 {
-        let use = SingleUse()
-        self.init(
-            length: length, isReplayable: false,
-            pieces: {
-                try use.begin()
-                return HTTPBodyStream.pieces(of: bytes)
-            })
+        self.init(once: length) { HTTPBodyStream.pieces(of: bytes) }
     }
 
     /// Creates a body of the chunks of a sequence that is made for each attempt and redirect, so that the body can be sent again.
@@ -94,6 +82,25 @@ extension HTTPBodyStream {
         return { _ in try reader.waitForNext() }
     }
 
+    /// Creates a body of a sequence that is used once: its second iteration would send another body, or none.
+    private init(once length: Int64?, _ pieces: @escaping @Sendable () -> () async throws -> Data?) {
+        let isUsed = Lock(false)
+        self.init(
+            length: length, isReplayable: false,
+            pieces: {
+                let wasUsed = isUsed.withLock { isUsed in
+                    defer { isUsed = true }
+                    return isUsed
+                }
+                guard !wasUsed else {
+                    throw TransportFailure(
+                        .bodyUnreadable,
+                        "the sequence of the request body was already used; make a new one, or pass a closure that makes it")
+                }
+                return pieces()
+            })
+    }
+
     private init(length: Int64?, isReplayable: Bool, pieces: @escaping @Sendable () throws -> () async throws -> Data?) {
         self.init(chunks: { ChunkReader(length: length, pieces) }, length: length, isReplayable: isReplayable)
     }
@@ -115,22 +122,6 @@ extension HTTPBodyStream {
             var piece = Data()
             while piece.count < 16_384, let byte = try await iterator.next(isolation: #isolation) { piece.append(byte) }
             return piece.isEmpty ? nil : piece
-        }
-    }
-
-    /// A sequence that is used once: its second iteration would send another body, or none.
-    private final class SingleUse: Sendable {
-        private let isOver = Lock(false)
-
-        func begin() throws {
-            let wasOver = isOver.withLock { isOver in
-                defer { isOver = true }
-                return isOver
-            }
-            guard !wasOver else {
-                throw TransportFailure(
-                    .bodyUnreadable, "the sequence of the request body was already used; make a new one, or pass a closure that makes it")
-            }
         }
     }
 }

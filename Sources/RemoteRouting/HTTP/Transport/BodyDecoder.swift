@@ -39,29 +39,17 @@ final class BodyDecoder: Sendable {
 
     /// Returns the next decoded bytes; `nil` if more input is needed.
     func next() throws(TransportFailure) -> Data? {
-        let step: Result<Data?, TransportFailure> = state.withLock { state in
-            do throws(TransportFailure) {
-                guard let data = try state.inflater.next() else { return .success(nil) }
-                state.made += data.count
-                return state.made <= limit ? .success(data) : .failure(.tooLarge(limit))
-            } catch {
-                return .failure(error)
-            }
+        try state.withLock { state throws(TransportFailure) -> Data? in
+            guard let data = try state.inflater.next() else { return nil }
+            state.made += data.count
+            guard state.made <= limit else { throw TransportFailure.tooLarge(limit) }
+            return data
         }
-        return try step.get()
     }
 
     /// Marks the input as complete; throws if the encoded body is truncated.
     func finish() throws(TransportFailure) {
-        let failure: TransportFailure? = state.withLock { state in
-            do throws(TransportFailure) {
-                try state.inflater.finish()
-                return nil
-            } catch {
-                return error
-            }
-        }
-        if let failure { throw failure }
+        try state.withLock { state throws(TransportFailure) in try state.inflater.finish() }
     }
 
     func decodeAll(_ data: Data) throws(TransportFailure) -> Data {

@@ -19,12 +19,11 @@ extension Exchange {
     /// Returns the response if its head has arrived.
     @inline(never)
     private func arrivedResponse() throws(TransportFailure) -> HTTPResponse? {
-        let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
-            if let head = state.head { return .success(head) }
-            if case .failed(let failure) = state.phase { return .failure(failure) }
-            return nil
+        let head = try state.withLock { state throws(TransportFailure) -> HTTPResponse? in
+            if state.head == nil, case .failed(let failure) = state.phase { throw failure }
+            return state.head
         }
-        guard var response = try head?.get() else { return nil }
+        guard var response = head else { return nil }
         response.body = HTTPResponse.Body(self)
         return response
     }
@@ -51,18 +50,14 @@ extension Exchange {
         while true {
             var resume: (@Sendable () -> Void)?
             let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
-            let step: Result<Data?, TransportFailure>? = state.withLock { state in
-                do throws(TransportFailure) {
-                    if let data = try state.buffer.take() {
-                        if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
-                        return .success(data)
-                    }
-                } catch {
-                    return .failure(error)
+            let step = try state.withLock { state throws(TransportFailure) -> Data?? in
+                if let data = try state.buffer.take() {
+                    if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
+                    return data
                 }
                 switch state.phase {
-                case .finished: return .success(nil)
-                case .failed(let failure): return .failure(failure)
+                case .finished: return .some(nil)
+                case .failed(let failure): throw failure
                 case .waitingForHead, .receiving: return nil
                 }
             }
@@ -70,7 +65,7 @@ extension Exchange {
                 resume()
                 watch()
             }
-            if let step { return try step.get() }
+            if let step { return step }
             await wait { !$0.buffer.isEmpty || $0.isOver }
         }
     }
@@ -87,24 +82,16 @@ extension Exchange {
             watch()
         }
         while true {
-            let whole: Result<(Data, BodyDecoder?), TransportFailure>? = state.withLock { state in
+            let whole = try state.withLock { state throws(TransportFailure) -> (Data, BodyDecoder?)? in
                 switch state.phase {
-                case .finished:
-                    do throws(TransportFailure) {
-                        return .success((try state.buffer.takeAll(), state.decoder))
-                    } catch {
-                        return .failure(error)
-                    }
+                case .finished: return (try state.buffer.takeAll(), state.decoder)
                 case .failed(let failure):
                     state.buffer.discard()
-                    return .failure(failure)
+                    throw failure
                 case .waitingForHead, .receiving: return nil
                 }
             }
-            if let whole {
-                let (data, decoder) = try whole.get()
-                return try decoder?.decodeAll(data) ?? data
-            }
+            if let (data, decoder) = whole { return try decoder?.decodeAll(data) ?? data }
             await wait(until: \.isOver)
         }
     }

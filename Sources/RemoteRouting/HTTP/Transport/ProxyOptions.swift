@@ -186,13 +186,8 @@ extension ProxyOptions.Server {
     /// The host for descriptions; an invalid host is omitted, because it may contain a password.
     fileprivate var name: String { origin?.host ?? "an invalid host" }
 
-    fileprivate var origin: WebOrigin? {
-        do throws(RouteFault) {
-            return try WebOrigin(scheme: .http, host: host, port: port)
-        } catch {
-            return nil
-        }
-    }
+    /// The host and port as an origin; `nil` if they are invalid, for the reason that ``problem`` states.
+    fileprivate var origin: WebOrigin? { try? WebOrigin(scheme: .http, host: host, port: port) }
 
     /// The scheme, host and port, without credentials; `nil` if they are invalid.
     var url: String? { origin.map { "\(scheme.rawValue)://\($0.host):\(port)" } }

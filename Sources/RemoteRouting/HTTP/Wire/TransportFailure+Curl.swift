@@ -13,63 +13,58 @@ extension TransportFailure {
     ///   - tls: The TLS requirements of the request.
     ///   - mayHaveArrived: Whether the request was sent.
     init(curlCode code: Int32, text: String, systemError: Int32, verification: Int = 0, tls: TLSOptions? = nil, mayHaveArrived: Bool) {
-        if let failure = TransportFailure.tls(code, text, verification, tls, mayHaveArrived: mayHaveArrived) {
-            self = failure
-        } else {
-            let (kind, message) = TransportFailure.explain(code, text, systemError, mayHaveArrived)
-            self.init(kind, message)
-        }
+        self =
+            TransportFailure.tls(code, text, verification, tls, mayHaveArrived: mayHaveArrived)
+            ?? TransportFailure.explain(code, text, systemError, mayHaveArrived)
         underlyingError = CurlError(code: code, text: text)
     }
 
-    private static func explain(_ code: Int32, _ text: String, _ systemError: Int32, _ mayHaveArrived: Bool) -> (RemoteError.Code, String) {
+    private static func explain(_ code: Int32, _ text: String, _ systemError: Int32, _ mayHaveArrived: Bool) -> TransportFailure {
         switch wire_curl_code(rawValue: code) {
-        case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange; install a complete libcurl")
-        case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange; send fewer at once")
-        case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: (.unsupported, "the address cannot be used; check it")
-        case CURLE_COULDNT_RESOLVE_HOST: (.hostNotFound, "the host's name cannot be resolved; check the name and the network")
+        case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: .init(.engineFailed, "libcurl refused the exchange; install a complete libcurl")
+        case CURLE_OUT_OF_MEMORY where !mayHaveArrived:
+            .init(.engineFailed, "libcurl has no memory left for the exchange; send fewer at once")
+        case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: .init(.unsupported, "the address cannot be used; check it")
+        case CURLE_COULDNT_RESOLVE_HOST: .unresolved
         case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT: unconnected(systemError)
         case CURLE_SSL_CONNECT_ERROR
         where systemError == ECONNRESET || text.contains("SYSCALL") || text.contains("unexpected eof"):
-            (.connectionLost, "the connection ended during the TLS handshake; try again")
+            .init(.connectionLost, "the connection ended during the TLS handshake; try again")
         case CURLE_SSL_CACERT_BADFILE:
-            (.tlsFailed, "the system's certificate authorities cannot be read; install the package ca-certificates")
+            .init(.tlsFailed, "the system's certificate authorities cannot be read; install the package ca-certificates")
         case CURLE_SSL_CONNECT_ERROR
         where ["wrong version number", "packet length too long", "http request"].contains { text.contains($0) }:
-            (.tlsFailed, "the server does not use TLS on this port; check the port and the scheme")
+            .init(.tlsFailed, "the server does not use TLS on this port; check the port and the scheme")
         case CURLE_SSL_CONNECT_ERROR where text.contains("alert handshake failure"):
-            (.tlsFailed, "the server refuses a secure connection; it may require a client certificate, or offer only old ciphers")
+            .init(.tlsFailed, "the server refuses a secure connection; it may require a client certificate, or offer only old ciphers")
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION_OLD, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
             CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED,
             CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
             CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
-            (.tlsFailed, TransportFailure.insecure.message)
+            .insecure
         // A GOAWAY right before a request has the same code as malformed frames, and is not a fault of the server.
         case CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND,
-            CURLE_AGAIN,
-            CURLE_HTTP2_STREAM:
-            (.connectionLost, "the connection ended before the response was complete; try again")
+            CURLE_AGAIN, CURLE_HTTP2_STREAM:
+            .lost
         // A reset connection and malformed chunks have the same code.
-        case CURLE_RECV_ERROR where !text.contains("chunk"):
-            (.connectionLost, "the connection ended before the response was complete; try again")
+        case CURLE_RECV_ERROR where !text.contains("chunk"): .lost
         // A malformed trailer line is reported as a bad function argument.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY,
             CURLE_BAD_FUNCTION_ARGUMENT, CURLE_RECV_ERROR, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP3, CURLE_TOO_LARGE:
-            (.protocolViolation, "the response is not valid HTTP; check the server and any proxy in between")
-        default: (.unreachable, "the exchange failed; check the network, then try again")
+            .malformed
+        default: .init(.unreachable, "the exchange failed; check the network, then try again")
         }
     }
 
-    private static func unconnected(_ systemError: Int32) -> (RemoteError.Code, String) {
+    private static func unconnected(_ systemError: Int32) -> TransportFailure {
         switch systemError {
-        case ECONNREFUSED:
-            (.connectionRefused, "the host refused the connection; check the port and that the server is running")
+        case ECONNREFUSED: .refused
         // Only a Unix domain socket has a path.
-        case ENOENT: (.connectionRefused, "no server listens on the Unix domain socket; check its path and that the server is running")
+        case ENOENT: .init(.connectionRefused, "no server listens on the Unix domain socket; check its path and that the server is running")
         case EACCES, EPERM:
-            (.unreachable, "the system forbids the connection; check the permissions of the Unix domain socket, or the firewall")
-        case EMFILE, ENFILE: (.engineFailed, "no file descriptor is left for a connection; close some, or raise the limit")
-        default: (.unreachable, "the host cannot be reached; check the network")
+            .init(.unreachable, "the system forbids the connection; check the permissions of the Unix domain socket, or the firewall")
+        case EMFILE, ENFILE: .init(.engineFailed, "no file descriptor is left for a connection; close some, or raise the limit")
+        default: .unreached
         }
     }
 
@@ -84,45 +79,45 @@ extension TransportFailure {
     ///   - isUsed: Whether the failed connection was to a proxy.
     ///   - trace: libcurl's information about the proxy.
     init?(proxyCode code: Int32, text: String, systemError: Int32, isUsed: Bool, _ trace: wire_proxy_trace) {
-        let found: (RemoteError.Code, String)? =
+        let found: TransportFailure? =
             switch wire_curl_code(rawValue: code) {
-            case CURLE_COULDNT_RESOLVE_PROXY: (.proxyUnreachable, "the proxy's name cannot be resolved; check the name and the network")
+            case CURLE_COULDNT_RESOLVE_PROXY:
+                TransportFailure(.proxyUnreachable, "the proxy's name cannot be resolved; check the name and the network")
             case CURLE_PROXY: TransportFailure.socks(trace.reason)
             case _ where trace.status >= 300: TransportFailure.tunnel(trace.status)
             case CURLE_COULDNT_CONNECT where isUsed && systemError != EMFILE && systemError != ENFILE:
-                (.proxyUnreachable, "the proxy cannot be reached; check its address and that it is running")
+                TransportFailure(.proxyUnreachable, "the proxy cannot be reached; check its address and that it is running")
             case CURLE_RECV_ERROR where text.contains("CONNECT aborted"):
-                (.proxyUnreachable, "the proxy ended the connection; check its address and its type, then try again")
+                TransportFailure(.proxyUnreachable, "the proxy ended the connection; check its address and its type, then try again")
             case CURLE_WEIRD_SERVER_REPLY where isUsed, CURLE_RECV_ERROR where text.contains("CONNECT tunnel failed"):
-                (.protocolViolation, "the proxy's response is not valid HTTP; check its address and its type")
+                TransportFailure(.protocolViolation, "the proxy's response is not valid HTTP; check its address and its type")
             default: nil
             }
-        guard let (kind, message) = found else { return nil }
-        self.init(kind, message, underlyingError: CurlError(code: code, text: text))
+        guard let found else { return nil }
+        self = found.caused(by: CurlError(code: code, text: text))
     }
 
     /// Returns the failure of a refused tunnel (RFC 9110 §9.3.6), by the status of the response.
-    private static func tunnel(_ status: Int) -> (RemoteError.Code, String) {
+    private static func tunnel(_ status: Int) -> TransportFailure {
         switch status {
-        case 407: (.proxyUnauthorized, "the proxy requires valid credentials; check them")
+        case 407: .init(.proxyUnauthorized, "the proxy requires valid credentials; check them")
         // The proxy works, but the host behind it fails.
-        case 502, 503, 504: (.unreachable, "the proxy cannot reach the host; check the host, then try again")
-        default: (.proxyRefused, "the proxy refused to connect with status \(status); check which connections it allows")
+        case 502, 503, 504: .init(.unreachable, "the proxy cannot reach the host; check the host, then try again")
+        default: .init(.proxyRefused, "the proxy refused to connect with status \(status); check which connections it allows")
         }
     }
 
     /// Returns the failure of a SOCKS proxy (RFC 1928 §6), by the `CURLproxycode`.
-    private static func socks(_ reason: Int) -> (RemoteError.Code, String) {
+    private static func socks(_ reason: Int) -> TransportFailure {
         switch SOCKSReason(rawValue: reason) {
-        case .noMethod, .userRejected: (.proxyUnauthorized, "the proxy requires valid credentials; check them")
-        case .notAllowed: (.proxyRefused, "the proxy refused to connect; check which connections it allows")
-        case .connectionRefused:
-            (.connectionRefused, "the host refused the connection; check the port and that the server is running")
+        case .noMethod, .userRejected: .init(.proxyUnauthorized, "the proxy requires valid credentials; check them")
+        case .notAllowed: .init(.proxyRefused, "the proxy refused to connect; check which connections it allows")
+        case .connectionRefused: .refused
         case .hostUnreachable, .networkUnreachable, .generalFailure, .expired:
-            (.unreachable, "the proxy cannot reach the host; check the host, then try again")
+            .init(.unreachable, "the proxy cannot reach the host; check the host, then try again")
         case .badVersion, .badAddressType, .unknownMode:
-            (.protocolViolation, "the proxy does not use SOCKS 5; check its address and its type")
-        case nil: (.proxyUnreachable, "the proxy opened no connection; check its address and its type")
+            .init(.protocolViolation, "the proxy does not use SOCKS 5; check its address and its type")
+        case nil: .init(.proxyUnreachable, "the proxy opened no connection; check its address and its type")
         }
     }
 

@@ -77,13 +77,7 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
     }
 
     /// The host's name for error messages; an invalid host is left out, because it may hold a password.
-    var name: String {
-        do {
-            return try origin().host
-        } catch {
-            return "to an invalid host"
-        }
-    }
+    var name: String { (try? origin().host) ?? "to an invalid host" }
 }
 
 /// Limits on response sizes, and on concurrent exchanges and streams.

@@ -92,8 +92,6 @@ extension RouteCall {
     /// The permits that the caller of an interceptor holds.
     @TaskLocal private static var held: [Permits] = []
 
-    private var isStream: Bool { if case .whole = delivery { false } else { true } }
-
     /// The permits from which the call takes one for each exchange.
     private var gate: Permits { isStream ? host.streamGate : host.gate }
 
@@ -177,14 +175,15 @@ extension RouteCall {
         }
     }
 
-    /// The host's connection options, reduced to those that apply to the request's origin.
-    private func connection(for request: HTTPRequest) -> ConnectionOptions {
-        let connection = host.connection
-        guard connection.tls.clientCertificate != nil || connection.unixSocketPath != nil, isForeign(request.url) else { return connection }
-        return connection.forOtherOrigin
+    /// The host's connection options; without the client certificate and the Unix domain socket after a redirect to another origin.
+    private func connection(for next: HTTPRequest) -> ConnectionOptions {
+        var connection = host.connection
+        guard connection.tls.clientCertificate != nil || connection.unixSocketPath != nil,
+            WebOrigin(of: next.url) != WebOrigin(of: request.url)
+        else { return connection }
+        (connection.tls.clientCertificate, connection.unixSocketPath) = (nil, nil)
+        return connection
     }
-
-    private func isForeign(_ url: URL) -> Bool { WebOrigin(of: url) != WebOrigin(of: request.url) }
 
     /// Returns the request with the jar's cookies, which are looked up again for each hop.
     @inline(never)
@@ -259,7 +258,7 @@ extension RouteCall {
             response.body = HTTPResponse.Body(
                 try await arriving.body.beginning(
                     RemoteError.keptBodyBytes, within: limits.timeouts.idle ?? limits.timeouts.head, of: host.time))
-        } else if case .whole = delivery {
+        } else if !isStream {
             response = arriving.with(try await arriving.body.collect())
         }
         return response
@@ -332,15 +331,5 @@ extension HTTPResponse.Body {
             // The rest is of no interest.
         }
         return arrived.withLock { $0.prefix(count) }
-    }
-}
-
-extension ConnectionOptions {
-    /// The options for another origin after a redirect, without the client certificate and the Unix domain socket.
-    fileprivate var forOtherOrigin: ConnectionOptions {
-        var copy = self
-        copy.tls.clientCertificate = nil
-        copy.unixSocketPath = nil
-        return copy
     }
 }

@@ -141,14 +141,8 @@ extension RouteCall {
     @inline(never)
     func finalError(for thrown: any Error) -> any Error {
         guard thrown is DeadlinePassed else { return error(for: thrown, request) }
-        if sent.withLock(\.isQueued) { return error(.timeout, .overallTimedOut, request, limitReached) }
-        return error(.overall)
-    }
-
-    /// The error for the deadline of the whole call.
-    private func error(_ part: Deadlines.Part) -> RemoteError {
-        let failure = TransportFailure(part, ExchangeLimits())
-        return error(.timeout, failure.code, request, failure.message)
+        let message = sent.withLock(\.isQueued) ? limitReached : TransportFailure(Deadlines.Part.overall, limits).message
+        return error(.timeout, .overallTimedOut, request, message)
     }
 }
 

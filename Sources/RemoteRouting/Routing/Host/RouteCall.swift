@@ -25,7 +25,8 @@ final class RouteCall: Sendable {
     /// The request before credentials and interceptors.
     let request: HTTPRequest
     let options: RouteOptions
-    let delivery: Delivery
+    /// Whether the body, or the connection of a WebSocket, may outlive the call.
+    let isStream: Bool
     /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
     /// The statuses outside 2xx that count as a success of this call.
@@ -112,33 +113,24 @@ final class RouteCall: Sendable {
         self.host = host
         self.request = request
         self.options = options
-        self.delivery = delivery
+        isStream = if case .whole = delivery { false } else { true }
         self.cookies = cookies
         acceptedStatuses = statuses
         started = host.time.now
         let timeouts = options.timeouts.or(host.timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
-        let bodyBytes: Int
-        switch delivery {
-        case .whole:
-            // A jar may wait for its cacher.
-            keepsOwnDeadline =
-                SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
-                && host.responseInterceptors.isEmpty && cookies == nil
-            bodyBytes = host.limits.responseBytes
-        case .stream(let limit):
-            // A stream may outlive the call.
-            keepsOwnDeadline = false
-            bodyBytes = limit
-        case .upgrade:
-            keepsOwnDeadline = false
-            bodyBytes = .max
-        }
+        // A jar may wait for its cacher.
+        keepsOwnDeadline =
+            !isStream && SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
+            && host.responseInterceptors.isEmpty && cookies == nil
         var limits = ExchangeLimits(
             head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
-            bodyBytes: options.responseLimit ?? bodyBytes,
-            memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
-        if case .upgrade(let upgrade) = delivery {
+            bodyBytes: options.responseLimit ?? host.limits.responseBytes, memoryBytes: host.limits.memoryBytes,
+            spillBytes: host.limits.spillBytes, time: host.time)
+        switch delivery {
+        case .whole: break
+        case .stream(let limit): limits.bodyBytes = options.responseLimit ?? limit
+        case .upgrade(let upgrade):
             limits.upgrade = upgrade
             limits.bodyBytes = .max
             limits.memoryBytes = min(limits.memoryBytes, 131_072)
@@ -245,10 +237,8 @@ final class RouteCall: Sendable {
         guard var failure = error as? RemoteError else { throw error }
         let attempt = sent.withLock(\.attempts)
         failure.attempts = attempt
-        let host = host
         let now = host.time.now
-        let decision = RetryDecision(policy: host.retry, deadline: deadline)
-        guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: host.random()) else { throw failure }
+        guard let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
         host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
         return now.advanced(by: delay)
     }
@@ -344,26 +334,20 @@ func within<Value: Sendable>(
     }
 }
 
-/// Decides whether and when to repeat a failed attempt: a pure decision.
-struct RetryDecision {
-    /// The number of attempts and the delays between them.
-    var policy: RetryPolicy
-    /// The deadline of the whole call.
-    var deadline: MonotonicInstant?
-
-    /// The delay before the next attempt; `nil` if the failure is final.
+extension RemoteHost {
+    /// The delay before the next attempt after a failure; `nil` if the failure is final.
     ///
     /// - Parameters:
     ///   - error: The error of the attempt; ``RemoteError/mayRepeat`` says whether the request may be sent again at all.
     ///   - attempt: The number of the attempt, from 1.
     ///   - now: The present moment.
-    ///   - unit: A random number in `0..<1`.
-    func delay(after error: RemoteError, attempt: Int, now: MonotonicInstant, unit: Double) -> Duration? {
+    ///   - deadline: The deadline of the whole call.
+    func delay(after error: RemoteError, attempt: Int, at now: MonotonicInstant, until deadline: MonotonicInstant?) -> Duration? {
         guard error.isRetryable else { return nil }
         var single = error
         // The policy refuses errors that lower layers already retried; here the policy itself counts the attempts.
         single.attempts = 1
-        guard let delay = policy.delay(after: single, attempt: attempt, unit: unit) else { return nil }
+        guard let delay = retry.delay(after: single, attempt: attempt, unit: random()) else { return nil }
         // Fails at once if the delay exceeds the deadline; the error carries the server's `Retry-After`.
         if let deadline, now.advanced(by: delay) >= deadline { return nil }
         return delay

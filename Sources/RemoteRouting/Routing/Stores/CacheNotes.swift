@@ -79,6 +79,15 @@ extension Validator {
         self = own ?? Validator()
         self.notes = text
     }
+
+    /// Returns whether the request of a call has the values of all fields that selected the version (RFC 9111 §4.1); sends nothing.
+    func fits(_ call: () throws -> RouteCall) async -> Bool {
+        guard CacheNotes.mayHaveSelection(self) else { return true }
+        guard let notes = CacheNotes(self) else { return false }
+        // Ignores the reason: the request that follows meets the same failure.
+        guard let fields = try? await call().selectingFields() else { return false }
+        return notes.isSelected(by: fields)
+    }
 }
 
 extension CachedExchange {

@@ -66,13 +66,11 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
 extension RemoteHost {
     /// Returns whether a saved version fits the request of a route, at a page link if there is one.
     func accepts(_ validator: Validator, _ original: Route, at reference: OriginReference? = nil) async -> Bool {
-        guard CacheNotes.mayHaveSelection(validator) else { return true }
-        guard let notes = CacheNotes(validator) else { return false }
-        var route = original
-        if let reference { route.options.target = .page(reference) }
-        // Ignores the reason: the fetch that follows meets the same failure.
-        guard let fields = try? await RouteCall(route, at: self, .whole).selectingFields() else { return false }
-        return notes.isSelected(by: fields)
+        await validator.fits {
+            var route = original
+            if let reference { route.options.target = .page(reference) }
+            return try RouteCall(route, at: self, .whole)
+        }
     }
 }
 

@@ -286,16 +286,14 @@ extension RoutePageFetcher {
         request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?),
         links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
     ) {
-        self.init { param, wanted in
-            var (cursor, validator): (PageCursor?, Validator?)
-            switch wanted {
-            case .first(let known): validator = known
-            case .page(let direction, let key): cursor = PageCursor(direction: direction, value: key)
-            }
+        self.init { wanted in
+            let (param, cursor, validator): (Param, PageCursor?, Validator?) =
+                switch wanted {
+                case .content(let param, let known): (param, nil, known)
+                case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
+                }
             let (route, reference) = try request(param, cursor)
-            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { [cursor] in
-                try await read($0, $1, cursor)
-            }
+            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { try await read($0, $1, cursor) }
             switch try await exchange.send(route, at: reference, revalidating: validator) {
             case .notModified(let freshness, let validator, let response):
                 let keys = try links(response, Route(route))

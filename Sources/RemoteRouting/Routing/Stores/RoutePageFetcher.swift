@@ -16,17 +16,11 @@ public import StoreCore
 ///
 /// <doc:CachingAndPages> explains links, cursors and page numbers.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
-    /// A store's request for a page of a key.
-    enum Wanted: Sendable {
-        case first(revalidating: Validator?)
-        case page(PageDirection, key: String)
-    }
-
-    private let load: @Sendable (Param, Wanted) async throws -> OriginResponse<[Element]>
+    private let load: @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>
     private let accept: @Sendable (Validator, Param) async -> Bool
 
     init(
-        _ load: @escaping @Sendable (Param, Wanted) async throws -> OriginResponse<[Element]>,
+        _ load: @escaping @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>,
         accept: @escaping @Sendable (Validator, Param) async -> Bool
     ) {
         self.load = load
@@ -47,22 +41,15 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     /// - Throws: ``RemoteError``; ``RemoteError/Code/foreignPageLink`` for a link to another origin, ``RemoteError/Code/invalidRoute`` for
     ///   a malformed key.
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
-        switch request {
-        case .content(let param, let validator): try await response(param, .first(revalidating: validator))
-        case .page(let direction, let key, let param): try await response(param, .page(direction, key: key))
-        }
-    }
-
-    private func response(_ param: Param, _ wanted: Wanted) async throws -> OriginResponse<[Element]> {
-        var response = try await load(param, wanted)
+        var response = try await load(request)
         // Drops the key on the other side, because the store already has that page.
-        switch wanted {
-        case .first: break
-        case .page(.next, let key):
+        switch request {
+        case .content: break
+        case .page(.next, let key, _):
             response.prevKey = nil
             // The origin did not say that the list ends here.
             if response.nextKey == key { (response.nextKey, response.guessedEnd) = (nil, .repeatedKey) }
-        case .page(.prev, let key):
+        case .page(.prev, let key, _):
             response.nextKey = nil
             if response.prevKey == key { response.prevKey = nil }
         }
@@ -71,21 +58,21 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 
     /// Fetches the first page, without a validator; throws the same errors as `respond(to:)`.
     public func fetch(param: Param) async throws -> Page<Element> {
-        try await page(param, .first(revalidating: nil))
+        try await page(.content(param, revalidating: nil))
     }
 
     /// Fetches the page of a next key; throws the same errors as `respond(to:)`.
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
-        try await page(param, .page(.next, key: nextKey))
+        try await page(.page(.next, key: nextKey, param))
     }
 
     /// Fetches the page of a previous key; throws the same errors as `respond(to:)`.
     public func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element> {
-        try await page(param, .page(.prev, key: prevKey))
+        try await page(.page(.prev, key: prevKey, param))
     }
 
-    private func page(_ param: Param, _ wanted: Wanted) async throws -> Page<Element> {
-        let response = try await response(param, wanted)
+    private func page(_ request: OriginRequest<Param>) async throws -> Page<Element> {
+        let response = try await respond(to: request)
         guard case .modified(let elements, let freshness, let validator) = response.result else {
             throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed it without being asked; return the page")
         }

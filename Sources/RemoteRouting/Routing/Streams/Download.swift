@@ -96,10 +96,9 @@ private struct Download: Sendable {
                 error.attempts = attempt
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
                 if try file.length() > before { attempt = 0 }
-                let unit = host.random()
                 let now = host.time.now
-                let decision = RetryDecision(policy: host.retry, deadline: limit.map { now.advanced(by: $0) })
-                guard let delay = decision.delay(after: error, attempt: max(1, attempt), now: now, unit: unit) else { throw error }
+                let deadline = limit.map { now.advanced(by: $0) }
+                guard let delay = host.delay(after: error, attempt: max(1, attempt), at: now, until: deadline) else { throw error }
                 do {
                     try await host.time.sleep(until: host.time.now.advanced(by: delay))
                 } catch {

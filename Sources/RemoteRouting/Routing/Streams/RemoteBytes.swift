@@ -44,7 +44,17 @@ public struct RemoteBytes: AsyncSequence, Sendable {
     /// - Parameter limit: The maximum number of bytes of a line.
     /// - Returns: The lines, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for a line
     ///   over the limit.
-    public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable { RemoteLines(bytes: self, limit: limit) }
+    public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable {
+        BodyParts<String>(bytes: self) { [explain] in
+            var splitter = LineSplitter(limit: limit)
+            return { piece in
+                guard let piece else { return splitter.finish().map { [$0] } ?? [] }
+                if let lines = splitter.take(piece) { return lines }
+                throw explain(
+                    TransportFailure(.bodyTooLarge, "a line is longer than \(limit) bytes; raise the limit, or read the body as bytes"))
+            }
+        }
+    }
 
     /// An iterator of the pieces; a body can be read once.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -65,10 +75,6 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 
     /// Creates the iterator; only one can read the body.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: body.makeAsyncIterator(), explain: explain) }
-
-    func tooLong(_ limit: Int) -> RemoteError {
-        explain(TransportFailure(.bodyTooLarge, "a line is longer than \(limit) bytes; raise the limit, or read the body as bytes"))
-    }
 }
 
 @available(*, unavailable)

@@ -156,31 +156,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         host.retry = .never
         host.timeouts.overall = nil
         host.timeouts.idle = nil
-        return try await connect(route, at: host, lastEventID: lastEventID)
-    }
-
-    private func call(_ route: some Routable, at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
-        let plain = try RouteCall(route, at: host, .stream())
-        return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
-            try fields.set("Accept", MimeType.eventStream.rawValue)
-            try fields.set("Cache-Control", "no-store")
-            // Trims blanks, because a field value cannot begin or end with them.
-            let id = lastEventID.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
-            if !id.isEmpty { try fields.set("Last-Event-ID", id) }
-        }
-    }
-
-    /// Returns whether a saved version fits the request of a connection (RFC 9111 §4.1).
-    func accepts(_ validator: Validator) async -> Bool {
-        guard CacheNotes.mayHaveSelection(validator) else { return true }
-        guard let notes = CacheNotes(validator) else { return false }
-        // Ignores the reason: the connection that follows meets the same failure.
-        guard let fields = try? await call(route, at: host, lastEventID: "").selectingFields() else { return false }
-        return notes.isSelected(by: fields)
-    }
-
-    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> Connection {
-        let call = try call(route, at: host, lastEventID: lastEventID)
+        let call = try call(at: host, lastEventID: lastEventID)
         let bytes = try await call.bytes()
         let response = bytes.response
         let operation = "\(call.request.method.rawValue) \(response.url.withoutSecrets)"
@@ -200,6 +176,20 @@ struct RemoteEvents: AsyncSequence, Sendable {
         }
         return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
+
+    private func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
+        let plain = try RouteCall(route, at: host, .stream())
+        return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
+            try fields.set("Accept", MimeType.eventStream.rawValue)
+            try fields.set("Cache-Control", "no-store")
+            // Trims blanks, because a field value cannot begin or end with them.
+            let id = lastEventID.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
+            if !id.isEmpty { try fields.set("Last-Event-ID", id) }
+        }
+    }
+
+    /// Returns whether a saved version fits the request of a connection (RFC 9111 §4.1).
+    func accepts(_ validator: Validator) async -> Bool { await validator.fits { try call(at: host, lastEventID: "") } }
 }
 
 extension RemoteBytes.AsyncIterator {

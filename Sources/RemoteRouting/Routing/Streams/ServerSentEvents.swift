@@ -162,37 +162,12 @@ extension RemoteBytes {
     /// - Returns: The events, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for an event
     ///   over the limit.
     public func events(limit: Int = 1 << 20) -> some AsyncSequence<ServerSentEvent, any Error> & Sendable {
-        BodyEvents(bytes: self, limit: limit)
-    }
-}
-
-/// The server-sent events of one body.
-private struct BodyEvents: AsyncSequence, Sendable {
-    let bytes: RemoteBytes
-    let limit: Int
-
-    struct AsyncIterator: AsyncIteratorProtocol {
-        private var base: RemoteBytes.AsyncIterator
-        private var parser: ServerSentEvents
-        private var ready: [ServerSentEvent] = []
-
-        init(_ events: BodyEvents) {
-            base = events.bytes.makeAsyncIterator()
-            parser = ServerSentEvents(limit: events.limit)
-        }
-
-        mutating func next() async throws -> ServerSentEvent? {
-            while ready.isEmpty {
-                guard let piece = try await base.next() else { return nil }
-                // Reversed, because removing the last element takes constant time.
-                ready = try parser.consume(piece).reversed()
+        BodyParts<ServerSentEvent>(bytes: self) {
+            var parser = ServerSentEvents(limit: limit)
+            return { piece in
+                guard let piece else { return [] }
+                return try parser.consume(piece)
             }
-            return ready.popLast()
         }
     }
-
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }
-
-@available(*, unavailable)
-extension BodyEvents.AsyncIterator: Sendable {}

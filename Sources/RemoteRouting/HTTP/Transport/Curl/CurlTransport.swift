@@ -67,22 +67,17 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         let keepsDeadlines = limits.time is SystemTime
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
-        if exchange.mayBegin() { try begin(request, connection, exchange) }
-        return exchange
-    }
-
-    private func begin(
-        _ request: HTTPRequest, _ connection: ConnectionOptions, _ exchange: Exchange
-    ) throws(TransportFailure) {
+        guard exchange.mayBegin() else { return exchange }
         if connection.tls != TLSOptions(), let problem = connection.tls.problem(version: client.build.version, backend: client.build.tls) {
             throw TransportFailure(.unsupported, "\(problem); install a newer libcurl with OpenSSL, or remove the options")
         }
-        let request = try WireRequest(request, over: connection, exchange.limits)
+        let request = try WireRequest(request, over: connection, limits)
         let engine = try client.usableEngine()
         let ticket = engine.start(request, exchange)
         if let socket = request.socket { exchange.onEnd { socket.end() } }
         exchange.onStop { engine.cancel(ticket) }
         exchange.onResume { engine.resume(ticket) }
+        return exchange
     }
 
     /// Half of the process's descriptors, without those of the engine itself. The rest is for other code, which may end the process without.

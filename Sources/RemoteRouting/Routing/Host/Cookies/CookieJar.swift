@@ -25,7 +25,7 @@ public import StoreCore
 ///
 /// <doc:KeepingCookies> explains sharing, saving and signing out.
 public final class CookieJar: Sendable {
-    private struct State: Sendable {
+    fileprivate struct State: Sendable {
         var storage: CookieStorage
         var lane = CookieLane()
         /// Increases with each clearing, so that responses to earlier requests set no cookies.
@@ -39,7 +39,7 @@ public final class CookieJar: Sendable {
     /// The cookies and the queue of cacher calls; the calls are made outside the lock.
     private let state: WatchedState<State>
     private let cacher: any Cacher<String, [Cookie]>
-    private let time: any TimeSource
+    fileprivate let time: any TimeSource
     private let onFault: @Sendable (StoreEventKind.CacherOperation, StoreError) -> Void
 
     /// Creates a jar, which reads the cacher at the first request.
@@ -174,33 +174,8 @@ public final class CookieJar: Sendable {
         CookieCall(jar: self, generation: state.read { $0.generation })
     }
 
-    /// Returns the `Cookie` field of a request.
-    ///
-    /// - Throws: `CancellationError` if the task is canceled while the cookies load.
-    func header(
-        for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], generation: UInt64
-    ) async throws -> String? {
-        try await load(request)
-        let now = time.date
-        return update { state in
-            guard state.generation == generation, !state.isClosed else { return nil }
-            return state.storage.header(for: request, isSafe: isSafe, after: earlier, now: now)
-        }
-    }
-
-    /// Stores the cookies of a response.
-    func receive(_ lines: [String], from request: CookieRequest, generation: UInt64) async {
-        // If the task is canceled before the record loads, the next save would overwrite that record.
-        guard (try? await load(request)) != nil else { return }
-        let now = time.date
-        update { state in
-            guard state.generation == generation, !state.isClosed else { return }
-            state.storage.receive(lines, from: request, now: now)
-        }
-    }
-
     /// Waits until the cookies of a request's domains are in memory.
-    private func load(_ request: CookieRequest) async throws {
+    fileprivate func load(_ request: CookieRequest) async throws {
         let domains: [String]? = update { state in
             guard !state.isClosed else { return nil }
             let domains = state.storage.domains(of: request.host)
@@ -215,7 +190,7 @@ public final class CookieJar: Sendable {
 
     /// Changes the state, and starts the cacher calls that result.
     @discardableResult
-    private func update<Result: Sendable, Failure: Error>(
+    fileprivate func update<Result: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         let (result, begins) = state.update { state -> (Swift.Result<Result, Failure>, Bool) in
@@ -318,8 +293,13 @@ struct CookieCall: Sendable {
     /// - Throws: `CancellationError` if the task is canceled while the cookies load.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
         guard let request = CookieRequest(url) else { return nil }
-        return try await jar.header(
-            for: request, isSafe: method.isSafe, after: hops.compactMap { CookieRequest($0) }, generation: generation)
+        try await jar.load(request)
+        let earlier = hops.compactMap { CookieRequest($0) }
+        let now = jar.time.date
+        return jar.update { state in
+            guard state.generation == generation, !state.isClosed else { return nil }
+            return state.storage.header(for: request, isSafe: method.isSafe, after: earlier, now: now)
+        }
     }
 
     /// Stores the cookies of a response or redirect; the next request carries them.
@@ -329,6 +309,12 @@ struct CookieCall: Sendable {
     ///   - url: The URL of the request.
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
-        await jar.receive(lines, from: request, generation: generation)
+        // If the task is canceled before the record loads, the next save would overwrite that record.
+        guard (try? await jar.load(request)) != nil else { return }
+        let now = jar.time.date
+        jar.update { state in
+            guard state.generation == generation, !state.isClosed else { return }
+            state.storage.receive(lines, from: request, now: now)
+        }
     }
 }

@@ -1,37 +1,31 @@
 internal import Foundation
 
-/// The lines of a response body.
-struct RemoteLines: AsyncSequence, Sendable {
+/// The parts of a response body, such as its lines. A part may span several pieces of the body.
+struct BodyParts<Part: Sendable>: AsyncSequence, Sendable {
     let bytes: RemoteBytes
-    let limit: Int
+    /// Makes a parser, which returns the parts that a piece completes; `nil` is the end of the body.
+    let makeParser: @Sendable () -> (Data?) throws -> [Part]
 
     struct AsyncIterator: AsyncIteratorProtocol {
         private var base: RemoteBytes.AsyncIterator
-        private let bytes: RemoteBytes
-        private var splitter: LineSplitter
-        private var ready: [String] = []
+        private let parse: (Data?) throws -> [Part]
+        private var ready: [Part] = []
         private var isAtEnd = false
 
-        fileprivate init(_ lines: RemoteLines) {
-            base = lines.bytes.makeAsyncIterator()
-            bytes = lines.bytes
-            splitter = LineSplitter(limit: lines.limit)
+        fileprivate init(_ parts: BodyParts) {
+            base = parts.bytes.makeAsyncIterator()
+            parse = parts.makeParser()
         }
 
-        /// Returns the next line; `nil` at the end.
+        /// Returns the next part; `nil` at the end.
         ///
-        /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a line over the limit.
-        mutating func next() async throws -> String? {
-            while ready.isEmpty {
-                if isAtEnd { return nil }
-                if let piece = try await base.next() {
-                    guard let lines = splitter.take(piece) else { throw bytes.tooLong(splitter.limit) }
-                    // Reversed, because removing the last element takes constant time.
-                    ready = lines.reversed()
-                } else {
-                    isAtEnd = true
-                    if let last = splitter.finish() { ready = [last] }
-                }
+        /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a part over the limit.
+        mutating func next() async throws -> Part? {
+            while ready.isEmpty, !isAtEnd {
+                let piece = try await base.next()
+                isAtEnd = piece == nil
+                // Reversed, because removing the last element takes constant time.
+                ready = try parse(piece).reversed()
             }
             return ready.popLast()
         }
@@ -40,9 +34,6 @@ struct RemoteLines: AsyncSequence, Sendable {
     /// Creates the iterator; only one can read the body.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }
-
-@available(*, unavailable)
-extension RemoteLines.AsyncIterator: Sendable {}
 
 /// A splitter of bytes into lines, which may span several pieces.
 struct LineSplitter {

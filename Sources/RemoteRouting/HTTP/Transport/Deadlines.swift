@@ -1,4 +1,4 @@
-package import StoreCore
+internal import StoreCore
 
 /// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
@@ -32,32 +32,32 @@ package struct Deadlines: Sendable {
     }
 
     /// Records the beginning of the exchange, or of its repetition.
-    package mutating func began(at now: MonotonicInstant) {
+    mutating func began(at now: MonotonicInstant) {
         isWaiting = false
         hasHead = false
         lastActivity = now
     }
 
     /// Records that a part of the request was sent or a part of the body arrived.
-    package mutating func moved(at now: MonotonicInstant) { lastActivity = now }
+    mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
     /// Records the arrival of the head.
-    package mutating func headArrived(at now: MonotonicInstant) {
+    mutating func headArrived(at now: MonotonicInstant) {
         hasHead = true
         lastActivity = now
     }
 
     /// Suspends the idle deadline, because the server waits for a slow reader.
-    package mutating func paused() { isPaused = true }
+    mutating func paused() { isPaused = true }
 
     /// Resumes the idle deadline, because the reader wants more.
-    package mutating func resumed(at now: MonotonicInstant) {
+    mutating func resumed(at now: MonotonicInstant) {
         isPaused = false
         lastActivity = now
     }
 
     /// The nearest deadline and its part; `nil` if nothing limits the exchange.
-    package var next: (instant: MonotonicInstant, part: Part)? {
+    var next: (instant: MonotonicInstant, part: Part)? {
         var first: (instant: MonotonicInstant, part: Part)?
         func consider(_ instant: MonotonicInstant?, _ part: Part) {
             guard let instant else { return }
@@ -73,5 +73,43 @@ package struct Deadlines: Sendable {
             consider(timeouts.idle.map { lastActivity.advanced(by: $0) }, .idle)
         }
         return first
+    }
+}
+
+extension Exchange {
+    /// Ensures that a task wakes no later than the next deadline; the task ends with the exchange.
+    func watch() {
+        guard !source.keepsDeadlines else { return }
+        let late: Task<Void, Never>? = state.withLock { state in
+            guard !state.isOver, let next = state.deadlines.next else { return nil }
+            // Arriving bytes postpone deadlines. Only the head can introduce a nearer deadline.
+            guard state.watcher == nil || next.instant < state.watched else { return nil }
+            let late = state.watcher
+            state.watched = next.instant
+            state.watcher = Task { await self.keepDeadlines() }
+            return late
+        }
+        late?.cancel()
+    }
+
+    private func keepDeadlines() async {
+        // Only the cancellation at the end of the exchange ends a sleep with an error.
+        while let next = nextDeadline(), (try? await limits.time.sleep(until: next)) != nil {}
+    }
+
+    /// Returns the next deadline to wait for; `nil` after the end. Stops the exchange if that deadline has passed.
+    ///
+    /// Not inlined: its temporaries would otherwise enlarge the frame of every watcher.
+    @inline(never)
+    private func nextDeadline() -> MonotonicInstant? {
+        let next = state.withLock { state in
+            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
+            state.watched = next?.instant ?? state.watched
+            return next
+        }
+        guard let next else { return nil }
+        if next.instant > limits.time.now { return next.instant }
+        stop(TransportFailure(next.part, limits))
+        return nil
     }
 }
