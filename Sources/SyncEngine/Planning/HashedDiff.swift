@@ -8,7 +8,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     }
 
     private var builder: PlanBuilder<Item>
-    private let duplicates: DuplicateKeys
     /// The items in the order in which their keys first occurred, and the index of their keys.
     private var items: [Item] = []
     private var index = RowIndex()
@@ -21,7 +20,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 
     init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
         builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
-        self.duplicates = duplicates
     }
 
     /// Adds items of the source.
@@ -31,7 +29,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
             let hash = RowIndex.hash(key)
             if let place = place(of: key, hash: hash) {
                 builder.duplicated(key)
-                if duplicates == .keepLast { items[place] = item }
+                if builder.duplicates == .keepLast { items[place] = item }
             } else {
                 index.insert(hash, at: items.count)
                 items.append(item)
