@@ -73,7 +73,7 @@ package struct PartialFile: Sendable {
     private mutating func wholeHash() throws(StoreError) -> SHA256 {
         if let hash { return hash }
         var whole = SHA256()
-        _ = try whole.update(file, from: 0, to: length)
+        _ = try whole.update(from: 0, to: length) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
         hash = whole
         return whole
     }

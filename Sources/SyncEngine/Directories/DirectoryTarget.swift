@@ -194,10 +194,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
         else { return first }
-        let reading = try TargetJournal.read(file, path: own.path(of: TargetSession.journalName))
         var lost = TargetJournal()
         lost.apply(.rebuilding)
-        return reading.isWhole ? reading.journal : lost
+        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? lost
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.
@@ -271,7 +270,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
-        } catch let error as StoreError where error.fileSystemErrno == unreadableBlock {
+        } catch let error as StoreError where error.fileSystemErrno == EIO {
             // The download replaces the part that the disk has lost.
             return true
         } catch  where error.isDenial {
@@ -351,9 +350,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] {
         guard !plan.removals.isEmpty || !plan.updates.isEmpty else { return [] }
-        if let session = callingSession { return session.journal.moves(in: plan, digest: Self.digest) }
-        guard let root = try DirectoryHandle(opening: place) else { return [] }
-        return try journal(in: root).moves(in: plan, digest: Self.digest)
+        let session = callingSession
+        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return [] }
+        return try (session?.journal ?? journal(in: root)).moves(in: plan, digest: Self.digest)
     }
 
     /// Gives a file a second name in the target's own directory, unless the file has changed or the disk has no hard links.

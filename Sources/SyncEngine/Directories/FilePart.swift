@@ -214,7 +214,7 @@ public final class FilePart: Sendable {
             digest = adoptedDigest
         } else if isAdopted {
             var hash = SHA256()
-            _ = try hash.update(file, from: 0, to: stamp.size)
+            _ = try hash.update(from: 0, to: stamp.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
             digest = hash.digest()
         } else {
             digest = try state.withLock { state throws in try state.part.digest() }

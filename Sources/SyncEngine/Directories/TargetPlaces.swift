@@ -153,7 +153,7 @@ final class TargetPlaces: Sendable {
             made.withLock { _ = $0.insert(path.directory(depth + 1)) }
             return try current.makeDirectory(part, mode: directoryMode)
         } catch {
-            guard error.fileSystemErrno == notDirectory else { throw error }
+            guard error.fileSystemErrno == ENOTDIR else { throw error }
             let kind = try current.status(of: part)?.kind ?? .other
             throw SyncError.taken(path.key, by: "“\(part.shownSafely)” must be a directory, but \(kind.words)")
         }
