@@ -286,13 +286,14 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         if plan.isDryRun { return plan.downloads }
         let session = try session()
         try session.places.verify()
-        session.willRemove((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local))
+        session.willChange(
+            removing: Set((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local.key)),
+            staging: Set(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key)),
+            installing: plan.downloads.count + plan.moves.count)
         try session.forgetVanished()
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.
         try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
-        session.willInstall(plan.downloads.count + plan.moves.count)
-        session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
         return plan.downloads
     }
 
@@ -338,9 +339,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             // Counts last: if an earlier step fails, the download is repeated and must not count twice.
             session.hasInstalled()
         } catch {
-            // If the directory is missing, any error may occur; report the missing directory as the reason.
-            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
-            throw error
+            throw session.places.reason(for: error, at: path)
         }
     }
 
@@ -371,8 +370,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             try session.places.verify()
             session.hasInstalled()
         } catch {
-            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
-            throw error
+            throw session.places.reason(for: error, at: path)
         }
     }
 
@@ -415,7 +413,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// The session of the calling pass; `nil` for a plan.
     ///
     /// A plan may run beside a pass, and the pass must not use the plan's observations as its own.
-    var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
+    var callingSession: TargetSession? { DryRun.current == nil ? state.withLock { $0.session } : nil }
 
     func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {

@@ -323,8 +323,10 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Stores the number of planned downloads and moves.
-    func willInstall(_ count: Int) { state.withLock { $0.openCount = count } }
+    /// Stores the files that the plan removes, the updates that are staged, and the number of planned downloads and moves.
+    func willChange(removing removals: Set<PathKey>, staging updates: Set<PathKey>, installing count: Int) {
+        state.withLock { ($0.removable, $0.stageable, $0.openCount) = (removals, updates, count) }
+    }
 
     /// Records that a planned download or move has succeeded.
     func hasInstalled() { state.withLock { $0.openCount -= 1 } }

@@ -115,7 +115,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
 final class DryRun: Sendable {
     /// The plan that the current task makes; `nil` in a pass.
     @TaskLocal static var current: DryRun?
-    static var isOn: Bool { current != nil }
 
     let kept = Lock<[ObjectIdentifier: any Sendable]>([:])
 }

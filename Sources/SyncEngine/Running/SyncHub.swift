@@ -31,14 +31,12 @@ final class SyncHub: Sendable {
         mutating func show(_ state: LoadingState<SyncReport>) {
             shown = state
             version += 1
-            changes.insert(Part.observers)
+            changes.insert(SyncHub.observers)
         }
     }
 
-    /// The parts of the state that are waited for; the part of a caller is its identifier, which is positive.
-    private enum Part {
-        static let observers = 0
-    }
+    /// The part of the state that observers wait for; that of a caller is its identifier, which is positive.
+    private static let observers = 0
 
     /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: cancel.
     private let state = WatchedState(State()) { $0.changes.take() }
@@ -182,7 +180,7 @@ final class SyncHub: Sendable {
     /// Waits for a state that the observer has not seen; returns `nil` once the task is canceled, and the observer leaves.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
         // The wait fails only if the task is canceled.
-        let step = try? await state.wait(for: Part.observers) { state -> Step?? in
+        let step = try? await state.wait(for: Self.observers) { state -> Step?? in
             guard state.observers.contains(id) else { return .some(nil) }
             guard state.version > seen, let shown = state.shown else { return nil }
             return Step(state: shown, version: state.version)
