@@ -302,9 +302,7 @@ struct MoveMatcherTests {
         let count = 20_000
         let one = digest("1")
         let wanted = (0..<count).map { (key: PathKey("n/\($0)"), digest: one, size: Int64?(1)) }
-        let origins = (0..<count).map {
-            MoveMatcher.Origin(key: PathKey("o/m\($0)"), digest: one, size: 1, isGone: true)
-        }
+        let origins = (0..<count).map { MoveMatcher.Origin(key: PathKey("o/m\($0)"), digest: one, size: 1, isGone: true) }
         #expect(MoveMatcher.moves(to: wanted, from: origins).count == count)
     }
 }
