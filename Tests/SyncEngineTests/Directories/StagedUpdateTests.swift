@@ -164,9 +164,7 @@ struct StagedUpdateTests {
 
     // Four attempts are allowed; the test counts the requests.
     @Test(arguments: [true, false])
-    func `S10: wrong content of one attempt is not requested again, but wrong content of two attempts is, once`(
-        hasSize: Bool
-    ) async throws {
+    func `S10: wrong content of one attempt is not requested again, but that of two attempts is, once`(hasSize: Bool) async throws {
         let text = String(repeating: "0123456789", count: 10_000)
         let bench = try DirectoryBench(["film": text])
         let size = hasSize ? Int64(text.utf8.count) : nil
