@@ -177,17 +177,11 @@ struct DirectoryScan: Sendable {
     /// The digest of a file; `nil` if it does not exist or is not a regular file.
     static func digest(of name: String, in directory: DirectoryHandle) throws -> SHA256.Digest? {
         guard let file = try OpenFile(reading: name, in: directory) else { return nil }
-        guard try file.status().kind == .regular else { return nil }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
-        defer { buffer.deallocate() }
+        let status = try file.status()
+        guard status.kind == .regular else { return nil }
         var hash = SHA256()
-        var offset = 0
-        while true {
-            let count = try file.read(into: buffer, at: offset)
-            hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)))
-            offset += count
-            if count < buffer.count { return hash.digest() }
-        }
+        _ = try hash.update(from: 0, to: status.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+        return hash.digest()
     }
 }
 

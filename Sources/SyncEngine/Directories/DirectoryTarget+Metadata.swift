@@ -21,15 +21,8 @@ extension DirectoryTarget {
     ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<PathKey>]) {
         guard !layers.metadata.isEmpty else { return ([], []) }
         let session = callingSession
-        let root: DirectoryHandle?
-        var placed: [PathKey: [String?]] = [:]
-        if let session {
-            root = session.places.root
-            placed = session.state.withLock { $0.journal.placed }
-        } else {
-            root = try DirectoryHandle(opening: place)
-            if let root { placed = try journal(in: root).placed }
-        }
+        let root = try session?.places.root ?? DirectoryHandle(opening: place)
+        let placed = try session?.journal.placed ?? root.map { try journal(in: $0).placed } ?? [:]
         var planning = MetadataPlanning(plan: plan, options: layers.metadata, placed: placed, excludes: excludes, root: root)
         for item in items.sorted(by: { $0.key < $1.key }) {
             try Task.checkCancellation()
@@ -40,7 +33,7 @@ extension DirectoryTarget {
         if let session {
             let named = planning.named
             session.places.named.withLock { $0 = named }
-            try session.record(planning.silent)
+            try session.write(planning.silent)
         }
         return (planning.changes, planning.refusals)
     }

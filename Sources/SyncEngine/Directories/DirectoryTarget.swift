@@ -194,10 +194,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
         else { return first }
-        let reading = try TargetJournal.read(file, path: own.path(of: TargetSession.journalName))
         var lost = TargetJournal()
         lost.apply(.rebuilding)
-        return reading.isWhole ? reading.journal : lost
+        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? lost
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.
@@ -271,7 +270,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
-        } catch let error as StoreError where error.fileSystemErrno == unreadableBlock {
+        } catch let error as StoreError where error.fileSystemErrno == EIO {
             // The download replaces the part that the disk has lost.
             return true
         } catch  where error.isDenial {
@@ -287,13 +286,14 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         if plan.isDryRun { return plan.downloads }
         let session = try session()
         try session.places.verify()
-        session.willRemove((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local))
+        session.willChange(
+            removing: Set((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local.key)),
+            staging: Set(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key)),
+            installing: plan.downloads.count + plan.moves.count)
         try session.forgetVanished()
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.
         try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
-        session.willInstall(plan.downloads.count + plan.moves.count)
-        session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
         return plan.downloads
     }
 
@@ -339,9 +339,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             // Counts last: if an earlier step fails, the download is repeated and must not count twice.
             session.hasInstalled()
         } catch {
-            // If the directory is missing, any error may occur; report the missing directory as the reason.
-            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
-            throw error
+            throw session.places.reason(for: error, at: path)
         }
     }
 
@@ -351,9 +349,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] {
         guard !plan.removals.isEmpty || !plan.updates.isEmpty else { return [] }
-        if let session = callingSession { return session.journal.moves(in: plan, digest: Self.digest) }
-        guard let root = try DirectoryHandle(opening: place) else { return [] }
-        return try journal(in: root).moves(in: plan, digest: Self.digest)
+        let session = callingSession
+        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return [] }
+        return try (session?.journal ?? journal(in: root)).moves(in: plan, digest: Self.digest)
     }
 
     /// Gives a file a second name in the target's own directory, unless the file has changed or the disk has no hard links.
@@ -372,8 +370,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             try session.places.verify()
             session.hasInstalled()
         } catch {
-            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error, at: path) }
-            throw error
+            throw session.places.reason(for: error, at: path)
         }
     }
 
@@ -416,7 +413,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// The session of the calling pass; `nil` for a plan.
     ///
     /// A plan may run beside a pass, and the pass must not use the plan's observations as its own.
-    var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
+    var callingSession: TargetSession? { DryRun.current == nil ? state.withLock { $0.session } : nil }
 
     func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {

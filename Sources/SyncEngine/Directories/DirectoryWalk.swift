@@ -74,7 +74,7 @@ extension DirectoryHandle {
     func existingDirectory(_ name: String) throws(StoreError) -> DirectoryHandle? {
         do throws(StoreError) {
             return try directory(name)
-        } catch  where error.fileSystemErrno == notDirectory {
+        } catch  where error.fileSystemErrno == ENOTDIR {
             return nil
         }
     }

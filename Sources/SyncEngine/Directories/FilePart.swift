@@ -28,19 +28,14 @@ public final class FilePart: Sendable {
     private let mode: UInt16
     /// The modification time of the complete file in seconds; `nil` keeps the time of its last write.
     private let modified: Int64?
-    private let file: WritableFile
     private let state: Lock<State>
 
     private struct State: Sendable {
-        /// The number of stored bytes, from the beginning of the file without a gap.
-        var length: Int
+        /// The stored bytes, with their item and validator as the note.
+        var part: PartialFile
         /// Whether this transfer has set its first byte.
         var hasBegun = false
         var validator: String?
-        /// Whether the item and validator of the bytes are stored beside them.
-        var isRemembered: Bool
-        /// The hash of all stored bytes; `nil` if they have not been read yet.
-        var hash: SHA256?
         var isAdopted = false
         /// The digest of the working file, computed by the transfer.
         var adoptedDigest: SHA256.Digest?
@@ -66,16 +61,17 @@ public final class FilePart: Sendable {
         let file = try places.parts.writable(names.bytes) { [names] () throws(StoreError) in
             try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: mode | 0o600)
         }
-        self.file = file
         let length = file.opened.size
+        var part = PartialFile(
+            file, length: length, note: names.memory, in: places.parts, mayHaveNote: places.mayHaveMemories.withLock { $0 })
         // A killed process may leave a validator without bytes. The restart must know it to remove it.
-        let memory = places.mayHaveMemories.withLock { $0 } ? try PartMemory.read(names.memory, in: places.parts) : nil
+        let memory = try part.note(PartMemory.self)
         if length > 0, let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
             resumePoint = length == limit ? nil : ResumePoint(offset: Int64(length), validator: memory.validator)
         } else {
             resumePoint = nil
         }
-        state = Lock(State(length: length, isRemembered: memory != nil))
+        state = Lock(State(part: part))
     }
 
     // MARK: For transfers
@@ -89,16 +85,16 @@ public final class FilePart: Sendable {
     /// - Throws: ``SyncError/Code/transferMisused`` for any other offset; `StoreError` if the disk fails.
     public func begin(at offset: Int64 = 0, validator: String? = nil) throws {
         let counted = try state.withLock { state throws -> Int in
-            guard offset == 0 || (offset == state.length && offset == resumePoint?.offset && !state.hasBegun) else {
+            let length = state.part.length
+            guard offset == 0 || (offset == length && offset == resumePoint?.offset && !state.hasBegun) else {
                 throw SyncError(
                     .transferMisused,
-                    "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(state.length) bytes and can be "
+                    "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(length) bytes and can be "
                         + "resumed at \(resumePoint.map { "byte \($0.offset)" } ?? "no byte"); begin at 0 or at the resume point")
             }
             if offset == 0 {
                 try restart(&state)
-            } else if state.hash == nil {
-                state.hash = try hashOfStoredBytes(state.length)
+            } else {
                 state.isResumed = true
             }
             state.hasBegun = true
@@ -119,21 +115,18 @@ public final class FilePart: Sendable {
                     try restart(&state)
                     state.hasBegun = true
                 }
-                if let limit, bytes.count > limit - state.length {
+                let length = state.part.length
+                if let limit, bytes.count > limit - length {
                     throw SyncError.wrongContent(
                         path, "the origin sent more than the \(limit) bytes that the list gives", isWorthRetrying: state.isResumed)
                 }
-                let length = state.length + bytes.count
                 // Stores the item and validator before the bytes, so that the bytes never belong to an unknown item.
-                if !state.isRemembered, length >= Self.resumableSize, let validator = state.validator {
+                if !state.part.mayHaveNote, bytes.count >= Self.resumableSize - length, let validator = state.validator {
                     places.mayHaveMemories.withLock { $0 = true }
-                    try PartMemory(path: path, version: version, validator: validator).write(names.memory, in: places.parts)
-                    state.isRemembered = true
+                    try state.part.remember(PartMemory(path: path, version: version, validator: validator))
                 }
                 try places.probe?(.writes(path))
-                try file.write(bytes, at: state.length)
-                state.hash?.update(bytes)
-                state.length = length
+                try state.part.append(bytes)
                 return bytes.count
             }
         }
@@ -177,11 +170,8 @@ public final class FilePart: Sendable {
     /// Returns whether size and digest prove the part complete, so that no transfer is needed.
     func isWholeAlready(digest: SHA256.Digest?) throws -> Bool {
         try state.withLock { state throws -> Bool in
-            guard let digest, state.length > 0 || limit == 0, limit.map({ $0 == state.length }) ?? true else { return false }
-            // Keeps the hash for a transfer that resumes here, so that the part is read only once.
-            let hash = try state.hash ?? hashOfStoredBytes(state.length)
-            state.hash = hash
-            guard hash.digest() == digest else { return false }
+            let length = state.part.length
+            guard let digest, length > 0 || limit == 0, limit ?? length == length, try state.part.digest() == digest else { return false }
             state.hasBegun = true
             return true
         }
@@ -202,63 +192,66 @@ public final class FilePart: Sendable {
     ///
     /// - Throws: ``SyncError/Code/wrongContent``; the part is discarded unless it is only too short.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
-        let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
-        let whole: Whole
-        if isAdopted {
-            // Opening the file would create a missing one.
-            guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory),
-                try directory.status(of: PartNames.workingFile) != nil
-            else {
-                throw SyncError(
-                    .transferMisused,
-                    "cannot install “\(path.shownSafely)”: the transfer adopted a working file that does not exist; write the file to the "
-                        + "URL that workingFile() returns")
-            }
-            let adopted = try directory.writable(PartNames.workingFile)
-            let status = try adopted.status()
-            if status.permissions != mode { try adopted.setPermissions(mode) }
-            if let modified { try adopted.setModificationTime(modified) }
-            let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
-            whole = Whole(
-                directory: directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
-                file: adopted)
-        } else {
-            // A transfer that appends nothing produces an empty file.
-            if !state.withLock({ $0.hasBegun }) { try begin() }
-            var status = try file.status()
-            let length = state.withLock { $0.length }
-            if status.size > length {
-                // A partially failed write leaves bytes that the digest does not cover.
-                try file.truncate(to: length)
-                status = try file.status()
-            }
-            if status.permissions != mode { try file.setPermissions(mode) }
-            if let modified {
-                try file.setModificationTime(modified)
-                status = try file.status()
-            }
-            let stamp = FileStamp(status)
-            let digest = try (known ?? hashOfStoredBytes(stamp.size)).digest()
-            whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
+        // A transfer that appends nothing produces an empty file.
+        if !state.withLock({ $0.hasBegun }) { try begin() }
+        let (isAdopted, adoptedDigest, part) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.part) }
+        let directory = try isAdopted ? adoptedDirectory() : nil
+        let file = try directory?.writable(PartNames.workingFile) ?? part.file
+        var status = try file.status()
+        if !isAdopted, status.size > part.length {
+            // A partially failed write leaves bytes that the digest does not cover.
+            try file.truncate(to: part.length)
+            status = try file.status()
         }
+        if status.permissions != mode { try file.setPermissions(mode) }
+        if let modified {
+            try file.setModificationTime(modified)
+            status = try file.status()
+        }
+        let stamp = FileStamp(status)
+        let digest: SHA256.Digest
+        if let adoptedDigest {
+            digest = adoptedDigest
+        } else if isAdopted {
+            var hash = SHA256()
+            _ = try hash.update(from: 0, to: stamp.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+            digest = hash.digest()
+        } else {
+            digest = try state.withLock { state throws in try state.part.digest() }
+        }
+        let whole = Whole(
+            directory: directory, name: isAdopted ? PartNames.workingFile : names.bytes, digest: digest, stamp: stamp, file: file)
         var reason: String?
         if let limit, limit != whole.stamp.size { reason = "it has \(whole.stamp.size) bytes, not \(limit) as listed" }
         if reason == nil, let wanted, wanted != whole.digest { reason = "its digest is \(whole.digest), not \(wanted) as listed" }
         if let reason {
             // A part that is only too short can still be resumed if its validator is stored.
-            let (isResumed, isRemembered) = state.withLock { ($0.isResumed, $0.isRemembered) }
+            let isResumed = state.withLock { $0.isResumed }
             let isShort = !isAdopted && whole.stamp.size < limit ?? 0
             if !isShort { try discard() }
-            throw SyncError.wrongContent(path, reason, isWorthRetrying: isResumed || (isShort && isRemembered))
+            throw SyncError.wrongContent(path, reason, isWorthRetrying: isResumed || (isShort && part.mayHaveNote))
         }
         return whole
+    }
+
+    /// Returns the directory of an adopted file.
+    private func adoptedDirectory() throws -> DirectoryHandle {
+        // Opening the file would create a missing one.
+        guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory),
+            try directory.status(of: PartNames.workingFile) != nil
+        else {
+            throw SyncError(
+                .transferMisused,
+                "cannot install “\(path.shownSafely)”: the transfer adopted a working file that does not exist; write the file to the "
+                    + "URL that workingFile() returns")
+        }
+        return directory
     }
 
     /// A staged file: enough to find the file again, without an open descriptor.
     struct Staged: Sendable {
         fileprivate var names: PartNames
-        fileprivate var isInDirectory: Bool
-        fileprivate var name: String
+        fileprivate var isAdopted: Bool
         /// The SHA-256 of the whole content.
         fileprivate(set) var digest: SHA256.Digest
         fileprivate var stamp: FileStamp
@@ -268,8 +261,9 @@ public final class FilePart: Sendable {
         ///
         /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed since.
         func reopen(in places: TargetPlaces) throws -> Whole {
-            let working = try isInDirectory ? places.parts.directory(names.directory) : nil
-            let directory = isInDirectory ? working : places.parts
+            let working = try isAdopted ? places.parts.directory(names.directory) : nil
+            let directory = isAdopted ? working : places.parts
+            let name = isAdopted ? PartNames.workingFile : names.bytes
             guard let directory, try directory.status(of: name) != nil else { throw SyncError.changedLocally(.contents) }
             let file = try directory.writable(name)
             let status = try file.status()
@@ -288,7 +282,7 @@ public final class FilePart: Sendable {
 
     /// Keeps the complete file in the directory of parts.
     func stage(_ whole: Whole) -> Staged {
-        Staged(names: names, isInDirectory: whole.directory != nil, name: whole.name, digest: whole.digest, stamp: whole.stamp, mode: mode)
+        Staged(names: names, isAdopted: whole.directory != nil, digest: whole.digest, stamp: whole.stamp, mode: mode)
     }
 
     /// Discards the stored bytes, their validator, and the working directory, so that a transfer begins at zero.
@@ -299,8 +293,10 @@ public final class FilePart: Sendable {
 
     /// Removes the remains of the part once its file is installed.
     func cleanUp() throws {
-        let (isAdopted, isRemembered) = state.withLock { ($0.isAdopted, $0.isRemembered) }
-        if isRemembered { try places.parts.remove(names.memory) }
+        let isAdopted = try state.withLock { state throws -> Bool in
+            try state.part.forget()
+            return state.isAdopted
+        }
         if isAdopted {
             try places.parts.remove(names.bytes)
             try places.removeWorkingDirectory(names.directory)
@@ -308,20 +304,8 @@ public final class FilePart: Sendable {
     }
 
     private func restart(_ state: inout State) throws {
-        // Removes the stored validator first: bytes without one are discarded, but bytes with a stale one would be trusted.
-        if state.isRemembered { try places.parts.remove(names.memory) }
-        if state.length > 0 { try file.truncate(to: 0) }
-        state = State(length: 0, isRemembered: false, hash: SHA256())
-    }
-
-    private func hashOfStoredBytes(_ length: Int) throws -> SHA256 {
-        try Self.hash(file, length)
-    }
-
-    private static func hash(_ file: WritableFile, _ length: Int) throws -> SHA256 {
-        var hash = SHA256()
-        _ = try hash.update(file, from: 0, to: length)
-        return hash
+        try state.part.restart()
+        state = State(part: state.part)
     }
 }
 
@@ -344,15 +328,6 @@ struct PartMemory: Codable, Hashable, Sendable {
     var path: String
     var version: String
     var validator: String
-
-    /// Reads the stored validator; `nil` if it is missing or damaged, so that the transfer starts again.
-    ///
-    /// - Throws: `StoreError`, also for a validator of another version, which is removed.
-    static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
-        try SealedFile.part.value(PartMemory.self, in: name, directory)
-    }
-
-    func write(_ name: String, in directory: DirectoryHandle) throws { try SealedFile.part.write(json: self, as: name, in: directory) }
 }
 
 extension DirectoryHandle {

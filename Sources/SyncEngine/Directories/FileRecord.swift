@@ -30,20 +30,18 @@ struct FileRecord: Hashable, Sendable {
         var version: String
         var digest: SHA256.Digest
         var stamp: FileStamp
+
+        var record: FileRecord { FileRecord(version: version, digest: digest, stamp: stamp) }
     }
 
     /// Returns the record that matches a stamp, this one or the previous one; `nil` if the file was touched since.
     func matching(_ stamp: FileStamp) -> FileRecord? {
-        if self.stamp == stamp { return self }
-        guard let before, before.stamp == stamp else { return nil }
-        return FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)
+        self.stamp == stamp ? self : before?.stamp == stamp ? before?.record : nil
     }
 
     /// Returns the record that matches a digest, this one or the previous one; `nil` if the file was edited.
     func matching(_ digest: SHA256.Digest) -> FileRecord? {
-        if self.digest == digest { return self }
-        guard let before, before.digest == digest else { return nil }
-        return FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)
+        self.digest == digest ? self : before?.digest == digest ? before?.record : nil
     }
 
     /// Returns whether a file of this size may have the content of this record or of the previous one.

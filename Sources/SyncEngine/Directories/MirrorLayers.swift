@@ -125,7 +125,7 @@ extension DirectoryTarget {
             do {
                 try probe?(.reads(key.path))
                 if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
-            } catch let error as StoreError where error.fileSystemErrno == unreadableBlock {
+            } catch let error as StoreError where error.fileSystemErrno == EIO {
                 // The disk has lost a part of the file.
                 damaged.append(row)
             } catch  where error.isDenial {
@@ -140,12 +140,9 @@ extension DirectoryTarget {
         guard let file = try OpenFile(reading: name, in: directory), try file.status().kind == .regular else { return nil }
         var hash = SHA256()
         var offset = 0
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = try buffer.withUnsafeMutableBytes { buffer in
-                let count = try file.read(into: buffer, at: offset)
-                hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)))
-                return count
+            let count = try hash.update(from: offset, to: offset + (1 << 16)) { buffer, offset throws(StoreError) in
+                try file.read(into: buffer, at: offset)
             }
             guard count > 0 else { return hash.digest() }
             offset += count

@@ -4,16 +4,11 @@ internal import StorePlatform
 ///
 /// A pure function. Each local file is the source of at most one move. Among files of the same content, one of the same name moves first.
 enum MoveMatcher {
-    /// The content of a file: its digest and its size.
-    struct Content: Hashable {
-        var digest: SHA256.Digest
-        var size: Int64
-    }
-
     /// A local file with content that may move.
     struct Origin {
         var key: PathKey
-        var content: Content
+        var digest: SHA256.Digest
+        var size: Int64
         /// Whether the list no longer has the key. Otherwise the file is about to be replaced by other content.
         var isGone: Bool
     }
@@ -29,14 +24,14 @@ enum MoveMatcher {
         var named: [NamedContent: [Origin]] = [:]
         var others: [SHA256.Digest: [Origin]] = [:]
         // In reverse order, because the last element of an array is the cheapest to take.
-        for origin in origins.sorted(by: isLater) where contents.contains(origin.content.digest) {
-            named[NamedContent(digest: origin.content.digest, name: name(of: origin.key)), default: []].append(origin)
-            others[origin.content.digest, default: []].append(origin)
+        for origin in origins.sorted(by: isLater) where contents.contains(origin.digest) {
+            named[NamedContent(digest: origin.digest, name: name(of: origin.key)), default: []].append(origin)
+            others[origin.digest, default: []].append(origin)
         }
         var moves: [PathKey: PathKey] = [:]
         func take(_ file: (key: PathKey, digest: SHA256.Digest, size: Int64?), from candidates: inout [Origin]?) -> Bool {
             while let origin = candidates?.popLast() {
-                let hasSize = file.size ?? origin.content.size == origin.content.size
+                let hasSize = file.size ?? origin.size == origin.size
                 guard moves[origin.key] == nil, origin.key != file.key, hasSize else { continue }
                 moves[origin.key] = file.key
                 return true

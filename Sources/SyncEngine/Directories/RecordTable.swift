@@ -1,3 +1,4 @@
+internal import StoreCore
 internal import StorePlatform
 
 /// The records of a journal by path, in a fraction of a dictionary's memory: 100 000 files take about 12 MB.
@@ -22,7 +23,7 @@ struct RecordTable: Sendable {
     private var bytes: [UInt8] = []
     /// The versions that are not digests. A version replaced by a digest stays in the array.
     private var versions: [String] = []
-    private var index = RowIndex()
+    private var index = HashIndex()
     /// The previous records by row, for the few rows that are being changed.
     private var before: [Int: FileRecord.Before] = [:]
     /// The number of records; removed records leave rows behind that do not count.
@@ -33,7 +34,7 @@ struct RecordTable: Sendable {
     /// All rows, including those without a record.
     var indices: Range<Int> { rows.indices }
 
-    func row(of path: PathKey) -> Int? { position(of: path, hash: RowIndex.hash(path)) }
+    func row(of path: PathKey) -> Int? { position(of: path, hash: HashIndex.hash(path)) }
 
     /// Returns the path of a row; `nil` if the row has no record.
     func path(at row: Int) -> PathKey? {
@@ -64,7 +65,7 @@ struct RecordTable: Sendable {
     /// Stores the record of a path in place of the previous one.
     mutating func put(_ record: FileRecord, for path: PathKey, line: Int) {
         let version = record.version == record.digest.hex ? nil : record.version
-        let hash = RowIndex.hash(path)
+        let hash = HashIndex.hash(path)
         if let row = position(of: path, hash: hash) {
             rows[row].stamp = record.stamp
             rows[row].digest = record.digest
@@ -96,7 +97,7 @@ struct RecordTable: Sendable {
 
     /// Removes a record. Its row stays until the journal is read again, so that the numbers of other rows remain valid.
     mutating func remove(_ path: PathKey) {
-        let hash = RowIndex.hash(path)
+        let hash = HashIndex.hash(path)
         guard let row = position(of: path, hash: hash) else { return }
         index.remove(hash, at: row)
         rows[row].pathLength = -1
@@ -112,11 +113,12 @@ struct RecordTable: Sendable {
 
     private func position(of path: PathKey, hash: UInt32) -> Int? {
         var text = path.path
-        return text.withUTF8 { wanted in
+        let row = text.withUTF8 { wanted in
             index.position(hash) { row in
                 bytes.withUnsafeBufferPointer { bytes in bytes[rows[row].path].elementsEqual(wanted) }
             }
         }
+        return row < 0 ? nil : row
     }
 }
 

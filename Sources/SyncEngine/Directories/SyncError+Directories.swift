@@ -131,15 +131,3 @@ extension FileKind {
         }
     }
 }
-
-/// The error code for a path component that is not a directory.
-let notDirectory: Int32 = ENOTDIR
-
-/// The error code for a rename to another disk.
-let onAnotherDisk: Int32 = EXDEV
-
-/// The error code for a part of a file that the disk cannot read.
-let unreadableBlock: Int32 = EIO
-
-/// The error code for a temporary failure.
-let onceMore: Int32 = EAGAIN

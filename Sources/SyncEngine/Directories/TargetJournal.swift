@@ -105,45 +105,31 @@ struct TargetJournal: Sendable {
 
     // MARK: The log
 
-    /// The result of reading a journal.
-    struct Reading: Sendable {
-        fileprivate(set) var journal = TargetJournal()
-        fileprivate var damages: [LogDamage] = []
-
-        /// Whether all of the journal is valid. A journal is never without a change; a file without one is the remains of a journal.
-        var isWhole: Bool { damages.isEmpty && journal.count > 0 }
-
-        /// Accepts that the file is no journal of this version.
-        fileprivate mutating func take(_ error: StoreError) throws(StoreError) {
-            guard error.code == .unreadableRecord else { throw error }
-            journal = TargetJournal()
-        }
-    }
-
-    /// Reads a journal under the lock of its pass.
+    /// Reads a journal under the lock of its pass; `nil` unless all of it is valid.
     ///
     /// - Parameters:
     ///   - log: The log, which has read nothing.
     ///   - folder: Its directory.
-    static func read(_ log: inout LogFile<Change>, in folder: DirectoryHandle) throws(StoreError) -> Reading {
-        var reading = Reading()
-        do throws(StoreError) {
-            reading.damages = try log.read(in: folder) { reading.journal.apply($0) }.damages
-        } catch {
-            try reading.take(error)
-        }
-        return reading
+    static func read(_ log: inout LogFile<Change>, in folder: DirectoryHandle) throws(StoreError) -> TargetJournal? {
+        try whole { journal throws(StoreError) in try log.read(in: folder) { journal.apply($0) }.damages }
     }
 
-    /// Reads a journal that need not be writable, such as that of a disk mounted read-only.
-    static func read(_ file: borrowing OpenFile, path: String) throws(StoreError) -> Reading {
-        var reading = Reading()
+    /// Reads a journal that need not be writable, such as that of a disk mounted read-only; `nil` unless all of it is valid.
+    static func read(_ file: borrowing OpenFile, path: String) throws(StoreError) -> TargetJournal? {
+        try whole { journal throws(StoreError) in try LogFile.read(file, path: path, .mirror) { journal.apply($0) }.damages }
+    }
+
+    private static func whole(_ read: (inout TargetJournal) throws(StoreError) -> [LogDamage]) throws(StoreError) -> TargetJournal? {
+        var journal = TargetJournal()
         do throws(StoreError) {
-            reading.damages = try LogFile.read(file, path: path, .mirror) { reading.journal.apply($0) }.damages
+            let damages = try read(&journal)
+            // A journal is never without a change; a file without one is the remains of a journal.
+            return damages.isEmpty && journal.count > 0 ? journal : nil
         } catch {
-            try reading.take(error)
+            // The file is no journal of this version.
+            guard error.code == .unreadableRecord else { throw error }
+            return nil
         }
-        return reading
     }
 
     /// The changes from which a new journal gets the same records, made one after another.
@@ -157,8 +143,7 @@ struct TargetJournal: Sendable {
             guard index >= 0 else { return beginning }
             guard index < paths.count else { return end }
             guard let record = records[paths[index]] else { return [] }
-            let before = record.before.map { FileRecord(version: $0.version, digest: $0.digest, stamp: $0.stamp) }
-            return (before.map { [.put(paths[index], $0)] } ?? []) + [.put(paths[index], record)]
+            return (record.before.map { [.put(paths[index], $0.record)] } ?? []) + [.put(paths[index], record)]
         }
     }
 

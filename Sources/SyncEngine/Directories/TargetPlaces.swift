@@ -112,14 +112,18 @@ final class TargetPlaces: Sendable {
         return depth > 0 && !current.isWritable ? path.directory(depth) : nil
     }
 
+    /// Returns the error that ``verify(after:at:)`` throws after the error of an operation, or else that error.
+    ///
+    /// If the directory is missing, any error may occur; the missing directory is the one to report.
+    func reason(for error: any Error, at path: RelativePath?) -> any Error {
+        if (error as? SyncError)?.code == .targetVanished { return error }
+        do { try verify(after: error, at: path) } catch { return error }
+        return error
+    }
+
     /// Performs an operation in the target; if it fails because the target vanished, throws that error.
-    func whileThere<Result>(at path: RelativePath? = nil, _ body: () throws -> Result) throws -> Result {
-        do {
-            return try body()
-        } catch {
-            try verify(after: error, at: path)
-            throw error
-        }
+    func whileThere<Result>(at path: RelativePath, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch { throw reason(for: error, at: path) }
     }
 
     /// Performs an operation in the directory of a path.
@@ -153,7 +157,7 @@ final class TargetPlaces: Sendable {
             made.withLock { _ = $0.insert(path.directory(depth + 1)) }
             return try current.makeDirectory(part, mode: directoryMode)
         } catch {
-            guard error.fileSystemErrno == notDirectory else { throw error }
+            guard error.fileSystemErrno == ENOTDIR else { throw error }
             let kind = try current.status(of: part)?.kind ?? .other
             throw SyncError.taken(path.key, by: "“\(part.shownSafely)” must be a directory, but \(kind.words)")
         }

@@ -31,7 +31,7 @@ extension TargetSession {
     func makeDirectory(_ path: RelativePath, key: PathKey) throws {
         try places.probe?(.describes(key.path))
         // First: if the process ends in between, the next pass removes the directories that no longer belong to the list.
-        try record([.placed(key, link: nil)])
+        try write([.placed(key, link: nil)])
         try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
     }
 
@@ -42,7 +42,7 @@ extension TargetSession {
     func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
         try verify(path.target(ofLink: text), of: key)
         // As for a directory, the record comes before new directories above the link.
-        if try places.inDirectory(of: path, isMaking: false, { _, _ in }) == nil { try record([.placed(key, link: text)]) }
+        if try places.inDirectory(of: path, isMaking: false, { _, _ in }) == nil { try write([.placed(key, link: text)]) }
         try places.inDirectory(of: path, isMaking: true) { directory, name in
             try places.probe?(.describes(key.path))
             let found = try directory.status(of: name)
@@ -52,7 +52,7 @@ extension TargetSession {
             places.touch(path)
             // First the text that the link has now, because earlier calls may have recorded others and failed.
             let before = directory.textOfLink(name).map { [TargetJournal.Change.placed(key, link: $0)] } ?? []
-            try record(before + [.placed(key, link: text)])
+            try write(before + [.placed(key, link: text)])
             // If this fails, the next pass forgets a record without a link.
             if found == nil { return try directory.makeLink(name, to: text) }
             let temporaryName = PartNames(path: key.path).bytes + ".link"
@@ -73,13 +73,7 @@ extension TargetSession {
             if found.kind == .directory, isDirectory { try directory.removeDirectory(name) }
         }
         try places.removeEmptyDirectories(above: path)
-        try record([.displaced(key)])
-    }
-
-    /// Writes changes of links and directories to the journal.
-    func record(_ changes: [TargetJournal.Change]) throws {
-        guard !changes.isEmpty else { return }
-        try state.withLock { state throws in try write(changes, &state) }
+        try write([.displaced(key)])
     }
 
     /// Returns whether a link has a text that a pass has given it.

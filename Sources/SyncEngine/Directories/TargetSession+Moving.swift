@@ -87,8 +87,7 @@ extension TargetJournal {
             guard !origin.entry.isEdited, !origin.entry.isForeign, let record = records[key], record.version == origin.entry.version else {
                 return nil
             }
-            let content = MoveMatcher.Content(digest: record.digest, size: Int64(record.stamp.size))
-            return MoveMatcher.Origin(key: key, content: content, isGone: origin.isGone)
+            return MoveMatcher.Origin(key: key, digest: record.digest, size: Int64(record.stamp.size), isGone: origin.isGone)
         }
         guard !candidates.isEmpty else { return [] }
         var downloads: [PathKey: SyncPlan<Item>.Download] = [:]

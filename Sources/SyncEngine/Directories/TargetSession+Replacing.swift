@@ -6,12 +6,6 @@ internal import StorePlatform
 // only if the plan removes it anyway.
 
 extension TargetSession {
-    /// Stores the removals of the plan.
-    func willRemove(_ entries: some Sequence<LocalEntry<some FileItem>>) {
-        let keys = Set(entries.lazy.map(\.key))
-        state.withLock { $0.removable = keys }
-    }
-
     /// Returns whether a file that the plan removes has the name of one of a path's directories.
     func makesWay(for path: RelativePath) -> Bool {
         guard path.parts.count > 1 else { return false }

@@ -19,15 +19,6 @@ extension TargetSession {
     /// The number of staged updates installed at a time; each waits for the disk and holds an open file.
     private static let installedAtATime = 64
 
-    /// Stores the keys of updates that are staged.
-    func willStage(_ keys: some Sequence<PathKey>) {
-        let keys = Set(keys)
-        state.withLock { state in
-            state.stageable = keys
-            state.staged = [:]
-        }
-    }
-
     /// Returns whether the update of a key is staged.
     func isStaged(_ key: PathKey) -> Bool { state.withLock { $0.stageable.contains(key) } }
 
@@ -96,10 +87,7 @@ extension TargetSession {
                         return nil
                     } catch {
                         // The failure names the directory if the process may not change it, because all of its files fail.
-                        do { try places.verify(after: error, at: try? RelativePath(existing: key)) } catch {
-                            return SyncRefusal(key, because: error)
-                        }
-                        return SyncRefusal(key, because: error)
+                        return SyncRefusal(key, because: places.reason(for: error, at: try? RelativePath(existing: key)))
                     }
                 }
             }

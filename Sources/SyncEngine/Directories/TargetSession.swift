@@ -77,8 +77,7 @@ final class TargetSession: Sendable {
             // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
             journal = try Self.begin(.beginning, &log, places)
         } else {
-            let reading = try TargetJournal.read(&log, in: places.own)
-            journal = reading.isWhole ? reading.journal : try Self.begin(.rebuilding, &log, places)
+            journal = try TargetJournal.read(&log, in: places.own) ?? TargetSession.begin(.rebuilding, &log, places)
         }
         state = Lock(State(journal: journal, log: log, clashes: clashes))
     }
@@ -104,7 +103,8 @@ final class TargetSession: Sendable {
                     try places.own.remove(lockName)
                 }
             } catch {
-                guard error.fileSystemErrno == onceMore else { throw error }
+                // Another pass has locked the file.
+                guard error.fileSystemErrno == EAGAIN else { throw error }
                 let holder = String(decoding: try lock.file.readAll(atMost: 20), as: UTF8.self)
                 throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
             }
@@ -245,7 +245,7 @@ final class TargetSession: Sendable {
         } catch {
             // The rename failed, so the previous record is valid again.
             try write([before.map { .put(key, $0) } ?? .removed(key)])
-            throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
+            throw (error as? StoreError)?.fileSystemErrno == EXDEV ? SyncError.elsewhere(key, underlyingError: error) : error
         }
     }
 
@@ -323,8 +323,10 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Stores the number of planned downloads and moves.
-    func willInstall(_ count: Int) { state.withLock { $0.openCount = count } }
+    /// Stores the files that the plan removes, the updates that are staged, and the number of planned downloads and moves.
+    func willChange(removing removals: Set<PathKey>, staging updates: Set<PathKey>, installing count: Int) {
+        state.withLock { ($0.removable, $0.stageable, $0.openCount) = (removals, updates, count) }
+    }
 
     /// Records that a planned download or move has succeeded.
     func hasInstalled() { state.withLock { $0.openCount -= 1 } }
@@ -387,7 +389,7 @@ final class TargetSession: Sendable {
         }
     }
 
-    private func write(_ changes: [TargetJournal.Change]) throws {
+    func write(_ changes: [TargetJournal.Change]) throws {
         guard !changes.isEmpty else { return }
         try state.withLock { state throws in try write(changes, &state) }
     }

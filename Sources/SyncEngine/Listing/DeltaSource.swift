@@ -57,14 +57,10 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
 
     /// A reader that returns the whole list as one page, or the pages of the whole list and an empty one.
     public struct Reader: SourceReader {
-        private let source: DeltaSource
-        private var whole: Full.Reader?
-        private var state: SavedList<Item>?
-        private var hasEnded = false
-
-        fileprivate init(source: DeltaSource) {
-            self.source = source
-        }
+        fileprivate let source: DeltaSource
+        fileprivate var whole: Full.Reader?
+        fileprivate var state: SavedList<Item>?
+        fileprivate var hasEnded = false
 
         /// Requests the changes, or reads the next page of the whole list.
         ///
@@ -144,21 +140,6 @@ struct SavedList<Item: SyncItem & Codable>: Sendable {
     /// The number of passes since the whole list was requested.
     var passes: Int
     var items: [Item]
-
-    /// The decoded file, before its list is parsed.
-    private struct Content {
-        var token: String
-        var passes: Int
-        var list: Data
-
-        init?(reading bytes: UnsafeRawBufferPointer) {
-            var reader = ByteReader(bytes)
-            guard let token = try? reader.text(), let passes = try? reader.int(), let list = try? reader.take(reader.rest) else {
-                return nil
-            }
-            (self.token, self.passes, self.list) = (token, passes, Data(list))
-        }
-    }
 }
 
 extension SavedList {
@@ -167,9 +148,20 @@ extension SavedList {
     init?(reading file: URL) async {
         guard let directory = try? DirectoryHandle(opening: Self.directory(of: file)) else { return nil }
         var reader = SealedFile.Reader(.list, in: directory)
-        guard let found = try? reader.read(file.lastPathComponent, { Content(reading: $0) }), let content = found else { return nil }
-        let text = content.list
-        var list = StreamedSource<Item> { ListBytes(Once(data: text), length: nil) }
+        let found = try? reader.read(file.lastPathComponent) { bytes -> (token: String, passes: Int, text: Data)? in
+            var reader = ByteReader(bytes)
+            guard let token = try? reader.text(), let passes = try? reader.int(), let text = try? reader.take(reader.rest) else {
+                return nil
+            }
+            return (token, passes, Data(text))
+        }
+        guard let found, let content = found else { return nil }
+        let text = content.text
+        let pieces = AsyncStream<Data> { stream in
+            stream.yield(text)
+            stream.finish()
+        }
+        var list = StreamedSource<Item> { ListBytes(pieces, length: nil) }
         list.byteLimit = .max
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []
@@ -180,16 +172,6 @@ extension SavedList {
 
     private static func directory(of file: URL) -> Directory {
         Directory(path: file.absoluteURL.deletingLastPathComponent().path(percentEncoded: false))
-    }
-
-    /// The rest of the file as one piece.
-    private struct Once: AsyncSequence, AsyncIteratorProtocol, Sendable {
-        var data: Data?
-        func makeAsyncIterator() -> Once { self }
-        mutating func next() async -> Data? {
-            defer { data = nil }
-            return data
-        }
     }
 
     /// Replaces the file in one step, unless another version of the framework has written it.

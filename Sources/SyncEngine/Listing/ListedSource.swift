@@ -30,13 +30,8 @@ public struct ListedSource<Item: SyncItem>: SourceList {
 
     /// A reader that returns all items as one page.
     public struct Reader: SourceReader {
-        private var items: [Item]?
-        private let expectedCount: Int?
-
-        fileprivate init(items: [Item], expectedCount: Int?) {
-            self.items = items
-            self.expectedCount = expectedCount
-        }
+        fileprivate var items: [Item]?
+        fileprivate let expectedCount: Int?
 
         /// Returns all items on the first call, and `nil` afterward.
         public mutating func next() -> SourcePage<Item>? {

@@ -58,17 +58,13 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
 
     /// A reader that follows the cursors.
     public struct Reader: SourceReader {
-        private enum Place {
+        fileprivate enum Place {
             case at(Cursor?)
             case ended
         }
 
-        private var place = Place.at(nil)
-        private let load: @Sendable (Cursor?) async throws -> Step
-
-        fileprivate init(load: @escaping @Sendable (Cursor?) async throws -> Step) {
-            self.load = load
-        }
+        fileprivate var place = Place.at(nil)
+        fileprivate let load: @Sendable (Cursor?) async throws -> Step
 
         /// Loads the page of the next cursor; `nil` after the page that ends or cuts the list. Throws any error of the closure.
         public mutating func next() async throws -> SourcePage<Item>? {

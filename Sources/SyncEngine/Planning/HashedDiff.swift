@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// A comparison of two sides in any order; keeps the source and the differing local entries in memory.
 ///
 /// The complete source comes first, then the local side.
@@ -8,10 +10,9 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     }
 
     private var builder: PlanBuilder<Item>
-    private let duplicates: DuplicateKeys
     /// The items in the order in which their keys first occurred, and the index of their keys.
     private var items: [Item] = []
-    private var index = RowIndex()
+    private var index = HashIndex()
     private var matches: [Match] = []
     /// The local entries of differing items.
     private var partners: [Int: LocalEntry<Item>] = [:]
@@ -21,17 +22,16 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 
     init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
         builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
-        self.duplicates = duplicates
     }
 
     /// Adds items of the source.
     mutating func take(source page: [Item]) {
         for item in page {
             let key = item.key
-            let hash = RowIndex.hash(key)
+            let hash = HashIndex.hash(key)
             if let place = place(of: key, hash: hash) {
                 builder.duplicated(key)
-                if duplicates == .keepLast { items[place] = item }
+                if builder.duplicates == .keepLast { items[place] = item }
             } else {
                 index.insert(hash, at: items.count)
                 items.append(item)
@@ -40,12 +40,15 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    private func place(of key: Item.Key, hash: UInt32) -> Int? { index.position(hash) { items[$0].key == key } }
+    private func place(of key: Item.Key, hash: UInt32) -> Int? {
+        let place = index.position(hash) { items[$0].key == key }
+        return place < 0 ? nil : place
+    }
 
     /// Adds entries of the local side.
     mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
         for entry in page {
-            guard let place = place(of: entry.key, hash: RowIndex.hash(entry.key)) else {
+            guard let place = place(of: entry.key, hash: HashIndex.hash(entry.key)) else {
                 guard goneKeys.insert(entry.key).inserted else { throw .duplicated(entry.key) }
                 gone.append(entry)
                 continue

@@ -1,11 +1,11 @@
-internal import StoreCore
-
 /// Leaves out what a processor excludes, on both sides, and counts it; sets aside the items with metadata.
-final class ListSelection<Item: SyncItem>: Sendable {
+struct ListSelection<Item: SyncItem> {
     private let excludes: (@Sendable (Item.Key) -> Bool)?
     private let roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))?
-    private let excluded = Lock(0)
-    private let withMetadata = Lock<[Item]>([])
+    /// The number of excluded items of the source.
+    private(set) var excludedCount = 0
+    /// The items of the source that have metadata.
+    private(set) var described: [Item] = []
 
     /// Creates the selection of a processor; `nil` if every item takes part with its content only.
     init?(_ processor: some SyncProcessor<Item>) {
@@ -15,16 +15,15 @@ final class ListSelection<Item: SyncItem>: Sendable {
     }
 
     /// Returns the items of the source that are compared by their versions.
-    func remaining(_ page: [Item]) -> [Item] {
+    mutating func remaining(_ page: [Item]) -> [Item] {
         var rest = page
         if let excludes {
             rest = page.filter { !excludes($0.key) }
-            if rest.count < page.count { excluded.withLock { $0 += page.count - rest.count } }
+            excludedCount += page.count - rest.count
         }
         // Most lists have no metadata, and their pages are not copied.
         guard let roles, rest.contains(where: { roles($0) != (true, false) }) else { return rest }
-        let described = rest.filter { roles($0).hasMetadata }
-        withMetadata.withLock { $0 += described }
+        described += rest.lazy.filter { roles($0).hasMetadata }
         return rest.filter { roles($0).hasContent }
     }
 
@@ -33,10 +32,4 @@ final class ListSelection<Item: SyncItem>: Sendable {
         guard let excludes else { return page }
         return page.filter { !excludes($0.key) }
     }
-
-    /// The number of excluded items of the source.
-    var excludedCount: Int { excluded.withLock { $0 } }
-
-    /// The items of the source that have metadata.
-    var described: [Item] { withMetadata.withLock { $0 } }
 }

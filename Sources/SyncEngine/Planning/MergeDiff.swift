@@ -8,7 +8,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
     }
 
     private var builder: PlanBuilder<Item>
-    private let duplicates: DuplicateKeys
     private var source: [Item] = []
     private var sourceIndex = 0
     private var hasSourceEnded = false
@@ -19,7 +18,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
 
     init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
         builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
-        self.duplicates = duplicates
     }
 
     /// The number of items and entries held in addition to the changes.
@@ -38,7 +36,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
             if let last, !(last < item.key) {
                 guard last == item.key else { throw .unsorted(.sourceList, last, item.key) }
                 builder.duplicated(item.key)
-                if duplicates == .keepLast, !source.isEmpty { source[source.count - 1] = item }
+                if builder.duplicates == .keepLast, !source.isEmpty { source[source.count - 1] = item }
                 continue
             }
             source.append(item)

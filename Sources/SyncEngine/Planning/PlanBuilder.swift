@@ -2,7 +2,7 @@
 struct PlanBuilder<Item: SyncItem>: Sendable {
     private(set) var plan = SyncPlan<Item>()
     private let localEdits: LocalEdits
-    private let duplicates: DuplicateKeys
+    let duplicates: DuplicateKeys
 
     init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
         self.localEdits = localEdits

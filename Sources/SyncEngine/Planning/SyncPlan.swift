@@ -173,8 +173,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         var total: Int64 = 0
         for size in sizes {
             guard let size else { return nil }
-            let (sum, overflow) = total.addingReportingOverflow(max(0, size))
-            total = overflow ? .max : sum
+            total = total.saturatingAdd(max(0, size))
         }
         return total
     }

@@ -11,14 +11,7 @@ public struct SyncFailure: Sendable, CustomStringConvertible {
     /// The error of the last attempt.
     public var error: any Error
     /// The number of attempts, here or in a lower layer; 1 if the failure was not retried.
-    public var attempts: Int
-
-    init(stage: SyncStage, key: SyncKey, error: any Error, attempts: Int = 1) {
-        self.stage = stage
-        self.key = key
-        self.error = error
-        self.attempts = attempts
-    }
+    public var attempts = 1
 
     /// The stage, the key and the error.
     public var description: String {

@@ -56,16 +56,7 @@ struct ItemWorkers: Sendable {
         }
     }
 
-    /// Processes one item after another until there are no more.
-    ///
-    /// - Parameters:
-    ///   - items: The supply of items.
-    ///   - slots: The slots; an item begins only with one of them.
-    ///   - stage: The stage of reported failures.
-    ///   - key: Returns the key of an item.
-    ///   - bytes: Returns the number of bytes that a finished item counts as.
-    ///   - action: Processes an item; retried after transient failures.
-    ///   - done: Records a finished item.
+    /// Processes one item after another until there are no more; an item begins only with one of the slots.
     private func work<Element>(
         _ items: Cursor<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
         bytes: (Element) -> Int64, action: (Element) async throws -> Void, done: (Element, inout SyncReport) -> Void
@@ -90,10 +81,8 @@ struct ItemWorkers: Sendable {
                     meter.takeBack()
                     // Items that a canceled pass did not finish are pending, not failed.
                     if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
-                    let stops = options.stopsOnError || error.kind == .fatal
-                    board.failed(
-                        SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts), stops: stops)
-                    if stops { return items.stop() }
+                    let failure = SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts)
+                    if board.failed(failure, options) { return items.stop() }
                 }
             }
         }

@@ -32,11 +32,11 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         self.options = options
         self.time = time
         let previews = PreviewMemory<Processor.Item>()
-        hub = SyncHub { number, publish in
-            ProgressBoard(pass: number, time: time, interval: options.progressInterval, publish: publish)
-        } run: { pass, board in
-            await SyncPass(processor: processor, options: options, overrides: pass.overrides, time: time, board: board, previews: previews)
-                .run()
+        hub = SyncHub { pass, publish in
+            let board = ProgressBoard(pass: pass.number, time: time, interval: options.progressInterval, publish: publish)
+            return await SyncPass(
+                processor: processor, options: options, overrides: pass.overrides, time: time, board: board, previews: previews
+            ).run()
         }
     }
 

@@ -26,20 +26,20 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), limit: options.listLimit, board: board)
-        let selection = ListSelection<Item>(processor)
+        var selection = ListSelection<Item>(processor)
         var plan: SyncPlan<Item>
         var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
             skipped = inventory.skipped
             if inventory.order == .sortedByKey {
-                plan = try await merge(&source, inventory, selection)
+                plan = try await merge(&source, inventory, &selection)
             } else {
-                plan = try await hash(&source, selection) { inventory }
+                plan = try await hash(&source, &selection) { inventory }
             }
         } else {
             // Reads the list first, so that the inventory is the more recent of the two.
-            plan = try await hash(&source, selection) {
+            plan = try await hash(&source, &selection) {
                 board?.enter(.localInventory, items: .atLeast(0))
                 let inventory = try await stage(.localInventory) { try await processor.localInventory() }
                 skipped = inventory.skipped
@@ -68,7 +68,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func merge(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ selection: ListSelection<Item>?
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ selection: inout ListSelection<Item>?
     ) async throws -> SyncPlan<Item> {
         var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         let nextLocal = inventory.makePages()
@@ -86,7 +86,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func hash(
-        _ source: inout ListReading<Processor.Source.Reader>, _ selection: ListSelection<Item>?,
+        _ source: inout ListReading<Processor.Source.Reader>, _ selection: inout ListSelection<Item>?,
         inventory: () async throws -> LocalInventory<Item>
     ) async throws -> SyncPlan<Item> {
         var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
@@ -115,7 +115,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
 final class DryRun: Sendable {
     /// The plan that the current task makes; `nil` in a pass.
     @TaskLocal static var current: DryRun?
-    static var isOn: Bool { current != nil }
 
     let kept = Lock<[ObjectIdentifier: any Sendable]>([:])
 }

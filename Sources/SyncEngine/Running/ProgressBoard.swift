@@ -29,12 +29,9 @@ final class ProgressBoard: Sendable {
     private let time: any TimeSource
     private let began: MonotonicInstant
     private let interval: Duration
-    private let publish: @Sendable (_ report: SyncReport, _ serial: Int) -> Void
+    private let publish: SyncHub.Publish
 
-    init(
-        pass: Int, time: any TimeSource, interval: Duration,
-        publish: @escaping @Sendable (_ report: SyncReport, _ serial: Int) -> Void
-    ) {
+    init(pass: Int, time: any TimeSource, interval: Duration, publish: @escaping SyncHub.Publish) {
         let now = time.now
         began = now
         self.time = time
@@ -80,8 +77,12 @@ final class ProgressBoard: Sendable {
     }
 
     /// Records the failure of an item.
-    func failed(_ failure: SyncFailure, stops: Bool) {
+    ///
+    /// - Returns: Whether the failure ends the pass.
+    @discardableResult
+    func failed(_ failure: SyncFailure, _ options: SyncOptions) -> Bool {
         let isFatal = FailureKind(judging: failure.error) == .fatal
+        let stops = options.stopsOnError || isFatal
         let place = (failure.error as? SyncError)?.place
         state.withLock { state in
             // A fatal error concerns the pass: other items that meet it at the same time are pending, not failed.
@@ -92,6 +93,7 @@ final class ProgressBoard: Sendable {
             if let place, !state.failedPlaces.insert(place).inserted { return }
             state.report.failures.append(failure)
         }
+        return stops
     }
 
     /// Changes the report without publishing it.

@@ -3,6 +3,8 @@ internal import StoreCore
 /// The callers, observers and running pass of a synchronizer behind one lock; independent of the work of a pass.
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
+    /// Publishes the progress of a pass, with the number of the publication.
+    typealias Publish = @Sendable (_ report: SyncReport, _ serial: Int) -> Void
 
     private struct State: Sendable {
         var lifecycle = SyncLifecycle()
@@ -29,41 +31,30 @@ final class SyncHub: Sendable {
         mutating func show(_ state: LoadingState<SyncReport>) {
             shown = state
             version += 1
-            changes.insert(Part.observers)
+            changes.insert(SyncHub.observers)
         }
     }
 
-    /// The parts of the state that are waited for; the part of a caller is its identifier, which is positive.
-    private enum Part {
-        static let observers = 0
-    }
+    /// The part of the state that observers wait for; that of a caller is its identifier, which is positive.
+    private static let observers = 0
 
     /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: cancel.
     private let state = WatchedState(State()) { $0.changes.take() }
-    private let makeBoard: @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard
-    private let run: @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
+    private let run: @Sendable (SyncLifecycle.Pass, @escaping Publish) async -> Outcome
 
-    init(
-        makeBoard: @escaping @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard,
-        run: @escaping @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
-    ) {
-        self.makeBoard = makeBoard
+    init(run: @escaping @Sendable (SyncLifecycle.Pass, @escaping Publish) async -> Outcome) {
         self.run = run
     }
 
     var isSyncing: Bool { state.read { $0.lifecycle.phase != .idle } }
 
-    /// Reads the phase, the numbers of callers and observers, and the shown state together.
-    func inspect<Value: Sendable>(
-        _ body: (_ phase: SyncLifecycle.Phase, _ callers: Int, _ observers: Int, _ shown: LoadingState<SyncReport>?) -> Value
-    ) -> Value {
-        state.read { body($0.lifecycle.phase, $0.callers.count, $0.observers.count, $0.shown) }
+    func snapshot() -> SyncSnapshot {
+        state.read { state in
+            SyncSnapshot(
+                isSyncing: state.lifecycle.phase != .idle, callers: state.callers.count, observers: state.observers.count,
+                report: state.shown?.content, error: state.shown?.error)
+        }
     }
-
-    /// The number of calls of `sync()` that have not returned.
-    var callerCount: Int { state.read { $0.callers.count } }
-
-    var observerCount: Int { state.read { $0.observers.count } }
 
     // MARK: Callers
 
@@ -134,11 +125,10 @@ final class SyncHub: Sendable {
     private func start(_ pass: SyncLifecycle.Pass, _ state: inout State) {
         state.serial = 0
         state.show(.loading(content: SyncReport(pass: pass.number)))
-        let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
         let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
         // Detached, because callers share the pass: it inherits no caller's task-local values, and no caller's cancellation.
         state.task = Task.detached(priority: Task.currentPriority) { [self] in
-            let outcome = await PassMark.$all.withValue(marks) { await run(pass, board) }
+            let outcome = await PassMark.$all.withValue(marks) { await run(pass) { self.show($0, $1) } }
             ended(outcome)
         }
     }
@@ -190,7 +180,7 @@ final class SyncHub: Sendable {
     /// Waits for a state that the observer has not seen; returns `nil` once the task is canceled, and the observer leaves.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
         // The wait fails only if the task is canceled.
-        let step = try? await state.wait(for: Part.observers) { state -> Step?? in
+        let step = try? await state.wait(for: Self.observers) { state -> Step?? in
             guard state.observers.contains(id) else { return .some(nil) }
             guard state.version > seen, let shown = state.shown else { return nil }
             return Step(state: shown, version: state.version)

@@ -111,7 +111,8 @@ public enum RemovalTiming: Hashable, Sendable {
 public struct DownloadOrder: Sendable {
     private enum Rule: Sendable {
         case asListed, byKey, smallestFirst, largestFirst
-        case by(any DownloadRanking)
+        /// The type of the items, and the function that returns their positions in ascending order of their ranks.
+        case by(ObjectIdentifier, @Sendable ([any SyncItem]) -> [Int])
     }
 
     private let rule: Rule
@@ -131,13 +132,20 @@ public struct DownloadOrder: Sendable {
     ///   synchronizer checks when it is created.
     public static func by<Item: SyncItem, Rank: Comparable & Sendable>(_ rank: @escaping @Sendable (_ item: Item) -> Rank) -> DownloadOrder
     {
-        DownloadOrder(rule: .by(Ranking(rank: rank)))
+        let positions: @Sendable ([any SyncItem]) -> [Int] = { items in
+            let ranks = items.compactMap { ($0 as? Item).map(rank) }
+            // The synchronizer has checked the type, so each item has a rank.
+            guard ranks.count == items.count else { return Array(items.indices) }
+            // The standard library's sort is stable, but not documented to be.
+            return ranks.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
+        }
+        return DownloadOrder(rule: .by(ObjectIdentifier(Item.self), positions))
     }
 
     /// Returns whether the order applies to items of this type.
     func canSort<Item: SyncItem>(_ type: Item.Type) -> Bool {
-        guard case .by(let ranking) = rule else { return true }
-        return ranking.ranks(type)
+        guard case .by(let ranked, _) = rule else { return true }
+        return ranked == ObjectIdentifier(type)
     }
 
     func sort<Item: SyncItem>(_ downloads: inout [SyncPlan<Item>.Download]) {
@@ -146,30 +154,9 @@ public struct DownloadOrder: Sendable {
         case .byKey: downloads.sort { $0.item.key < $1.item.key }
         case .smallestFirst: downloads.sort { ($0.item.byteCount ?? .max) < ($1.item.byteCount ?? .max) }
         case .largestFirst: downloads.sort { ($0.item.byteCount ?? .min) > ($1.item.byteCount ?? .min) }
-        case .by(let ranking): downloads = ranking.sorted(downloads)
+        case .by(_, let positions): downloads = positions(downloads.map { $0.item as any SyncItem }).map { downloads[$0] }
         }
     }
-
-    private struct Ranking<RankedItem: SyncItem, Rank: Comparable & Sendable>: DownloadRanking {
-        let rank: @Sendable (RankedItem) -> Rank
-
-        func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool { type == RankedItem.self }
-
-        func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
-            let ranks = downloads.compactMap { ($0.item as? RankedItem).map(rank) }
-            // The synchronizer has checked the type, so each download has a rank.
-            guard ranks.count == downloads.count else { return downloads }
-            // The standard library's sort is stable, but not documented to be.
-            let places = downloads.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
-            return places.map { downloads[$0] }
-        }
-    }
-}
-
-/// A rank with an erased type of items, which is checked at each use.
-private protocol DownloadRanking: Sendable {
-    func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool
-    func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download]
 }
 
 /// The treatment of items that were edited locally; the report always names them.

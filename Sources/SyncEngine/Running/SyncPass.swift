@@ -62,9 +62,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if let refusal = try await processor.refusal(of: plan) { throw refusal }
         defer { noteRemovals(plan.removals) }
         for refusal in plan.refusals {
-            board.failed(
-                SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error),
-                stops: options.stopsOnError || FailureKind(judging: refusal.error) == .fatal)
+            board.failed(SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error), options)
         }
         try Task.checkCancellation()
         if !board.mustStop, !plan.isEmpty {
@@ -72,7 +70,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             plan.arrangeDownloads(by: options.order)
             plan.choose(try await processor.prepareDownload(plan))
             let leftOut = plan.leftOut.map { SyncKey($0) }
-            board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
+            board.change { report in
+                report.leftOut = leftOut
+                if options.downloadsContents { report.pendingDownloadCount -= leftOut.count }
+            }
             // A removed item may be the previous form of a refused one.
             if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
             // A link that is gone may have the name of a new file.
@@ -156,9 +157,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         for refusal in refusals {
             if let error = refusal.error as? SyncError, error.code == .sharedContent { throw error }
-            board.failed(
-                SyncFailure(stage: .contents, key: SyncKey(refusal.key), error: refusal.error),
-                stops: options.stopsOnError || FailureKind(judging: refusal.error) == .fatal)
+            board.failed(SyncFailure(stage: .contents, key: SyncKey(refusal.key), error: refusal.error), options)
         }
     }
 
@@ -250,19 +249,11 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     /// Records a failed removal; throws if the pass was canceled.
     private func judge(_ failure: Retries.Failure, of key: Item.Key, in stage: SyncStage) throws {
         try Task.checkCancellation()
-        board.failed(
-            SyncFailure(stage: stage, key: SyncKey(key), error: failure.error, attempts: failure.attempts),
-            stops: options.stopsOnError || failure.kind == .fatal)
+        board.failed(SyncFailure(stage: stage, key: SyncKey(key), error: failure.error, attempts: failure.attempts), options)
     }
 }
 
 extension SyncReport {
-    /// Records the items that the processor left out of the downloads.
-    fileprivate mutating func leaveOut(_ keys: [SyncKey], downloadsContents: Bool) {
-        leftOut = keys
-        if downloadsContents { pendingDownloadCount -= keys.count }
-    }
-
     /// Records the counts of a plan before it is carried out.
     fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>, downloadsContents: Bool) {
         sourceCount = plan.sourceCount

@@ -1,5 +1,3 @@
-internal import StoreCore
-
 /// The work of a synchronizer at one moment, for metrics, health pages and tests.
 ///
 /// ```swift
@@ -22,13 +20,4 @@ public struct SyncSnapshot: Sendable {
 extension OneWaySynchronizer {
     /// Returns the progress of the running pass, or the report of the last one; does not count as an observer. Cost: one lock.
     public func snapshot() -> SyncSnapshot { hub.snapshot() }
-}
-
-extension SyncHub {
-    fileprivate func snapshot() -> SyncSnapshot {
-        inspect { phase, callers, observers, shown in
-            SyncSnapshot(
-                isSyncing: phase != .idle, callers: callers, observers: observers, report: shown?.content, error: shown?.error)
-        }
-    }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StoreFiles
 import StorePlatform
 import Testing
 import Trials
@@ -14,56 +15,48 @@ struct DownloadDigestTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func write(_ bytes: [UInt8], _ offset: Int, to file: PartialFile) throws {
-        try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
-    }
-
     @Test(arguments: part(of: seeds(40), each: 9))
-    func `H11: a digest covers every byte of the file, in any order of writes`(seed: Int) throws {
+    func `H11: a digest covers every byte of the file, in any number of attempts`(seed: Int) throws {
         var random = SplitMix(seed: UInt64(seed))
         var content: [UInt8] = []
-        var opened: PartialFile? = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
+        var file = try directory.openPart()
         for _ in 0..<60 {
-            if Int.random(in: 0..<10, using: &random) == 0 {
-                // Simulates a new process: releasing the file ends its lock.
-                opened = nil
-                opened = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
-            }
-            let file = try #require(opened)
             switch Int.random(in: 0..<9, using: &random) {
             case 0:
-                try file.empty()
+                try file.restart()
                 content = []
             case 1: #expect(try file.digest() == SHA256.digest(of: content))
-            case 2 where !content.isEmpty:
-                let offset = Int.random(in: 0..<content.count, using: &random)
-                let bytes = [UInt8](repeating: 9, count: Int.random(in: 0..<300, using: &random))
-                try write(bytes, offset, to: file)
-                content.replaceSubrange(offset..<min(content.count, offset + bytes.count), with: bytes)
+            case 2:
+                // Simulates a new process.
+                file.file.unlock()
+                file = try directory.openPart()
+                #expect(file.length == content.count)
             default:
                 let bytes = pseudorandomBytes(Int.random(in: 0..<5_000, using: &random), seed: content.count)
-                try write(bytes, content.count, to: file)
+                try file.append(bytes)
                 content += bytes
             }
         }
-        #expect(try opened?.digest() == SHA256.digest(of: content))
+        #expect(try file.digest() == SHA256.digest(of: content))
         #expect(try Data(contentsOf: directory.part) == Data(content))
     }
 
     @Test func `H11: bytes are hashed as they arrive, and are not read again`() throws {
-        let file = try PartialFile(directory.partName, in: directory.directory, isHashed: true)
-        try write([1, 2, 3], 0, to: file)
+        var file = try directory.openPart()
+        try file.append([1, 2, 3])
         let other = try FileHandle(forWritingTo: directory.part)
         try other.write(contentsOf: [7])
         try other.close()
-        try write([4], 3, to: file)
+        try file.append([4])
         #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
     }
 
     @Test func `H11: a file that is not hashed while it is written has the digest of its whole content`() throws {
-        try write([1, 2, 3], 0, to: PartialFile(directory.partName, in: directory.directory))
-        let file = try PartialFile(directory.partName, in: directory.directory)
-        try write([4], 3, to: file)
+        var file = try directory.openPart(isHashed: false)
+        try file.append([1, 2, 3])
+        file.file.unlock()
+        file = try directory.openPart(isHashed: false)
+        try file.append([4])
         #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
     }
 
@@ -101,9 +94,20 @@ struct DownloadDigestTests {
         try Data("old".utf8).write(to: directory.part)
         let backup = directory.file("backup")
         try FileManager.default.linkItem(at: directory.part, to: backup)
-        let file = try PartialFile(directory.partName, in: directory.directory)
-        #expect(try file.length() == 0)
-        try write([1, 2, 3, 4], 0, to: file)
+        var file = try directory.openPart()
+        #expect(file.length == 0)
+        try file.append([1, 2, 3, 4])
         #expect(try Data(contentsOf: backup) == Data("old".utf8))
+    }
+}
+
+extension PartialFile {
+    mutating func append(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try append($0) } }
+}
+
+extension TemporaryDirectory {
+    func openPart(isHashed: Bool = true) throws -> PartialFile {
+        let folder = try #require(try DirectoryHandle(opening: directory))
+        return try PartialFile.locked(partName, note: partName + ".state", in: folder, isHashed: isHashed)
     }
 }

@@ -256,8 +256,9 @@ struct DownloadFaultTests {
     /// The first page of a process is not mapped, so reading it fails.
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/mem")))
     func `H11: an unreadable partial file is reported in the error`() throws {
-        let file = try PartialFile("mem", in: Directory(path: "/proc/self"), isHashed: true)
-        let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 1) } }
+        let folder = try #require(try DirectoryHandle(opening: Directory(path: "/proc/self")))
+        var file = PartialFile(try WritableFile("mem", in: folder), length: 1, note: "none", in: folder)
+        let error = #expect(throws: StoreError.self) { _ = try file.digest() }
         #expect(error?.message.contains("/proc/self/mem") == true)
     }
 
@@ -282,9 +283,9 @@ struct DownloadFaultTests {
         // The file is open and not yet locked when the other download renames it.
         try FileManager.default.moveItem(at: place.part, to: place.target)
         #expect(!opened.isNamed)
-        let next = try PartialFile(place.partName, in: place.directory)
+        var next = try place.openPart()
         #expect(!opened.isNamed)
-        try next.empty()
+        try next.restart()
         #expect(try Data(contentsOf: place.target) == Data("whole".utf8))
     }
 

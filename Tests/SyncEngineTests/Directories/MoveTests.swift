@@ -278,8 +278,7 @@ struct MoveMatcherTests {
         MoveMatcher.moves(
             to: wanted.map { (PathKey($0.0), digest($0.1), Int64($0.1.utf8.count)) },
             from: origins.map { path, text, isGone in
-                MoveMatcher.Origin(
-                    key: PathKey(path), content: MoveMatcher.Content(digest: digest(text), size: Int64(text.utf8.count)), isGone: isGone)
+                MoveMatcher.Origin(key: PathKey(path), digest: digest(text), size: Int64(text.utf8.count), isGone: isGone)
             })
     }
 
@@ -293,7 +292,7 @@ struct MoveMatcherTests {
     }
 
     @Test func `S20: a file of another size does not move`() {
-        let origin = MoveMatcher.Origin(key: "a", content: MoveMatcher.Content(digest: digest("1"), size: 1), isGone: true)
+        let origin = MoveMatcher.Origin(key: "a", digest: digest("1"), size: 1, isGone: true)
         #expect(MoveMatcher.moves(to: [("b", digest("1"), 2)], from: [origin]) == [:])
         #expect(MoveMatcher.moves(to: [("b", digest("1"), nil)], from: [origin]) == ["a": "b"])
     }
@@ -303,9 +302,7 @@ struct MoveMatcherTests {
         let count = 20_000
         let one = digest("1")
         let wanted = (0..<count).map { (key: PathKey("n/\($0)"), digest: one, size: Int64?(1)) }
-        let origins = (0..<count).map {
-            MoveMatcher.Origin(key: PathKey("o/m\($0)"), content: MoveMatcher.Content(digest: one, size: 1), isGone: true)
-        }
+        let origins = (0..<count).map { MoveMatcher.Origin(key: PathKey("o/m\($0)"), digest: one, size: 1, isGone: true) }
         #expect(MoveMatcher.moves(to: wanted, from: origins).count == count)
     }
 }

@@ -55,14 +55,13 @@ struct RecordTableTests {
         let bytes = try Data(contentsOf: file)
         for cut in [0, 1, 40] {
             try bytes.dropLast(cut).write(to: file)
-            let reading = try TargetJournal.read(from: file)
-            #expect(reading.isWhole && reading.journal.records.count == (cut == 0 ? 200 : 199))
+            #expect(try TargetJournal.read(from: file)?.records.count == (cut == 0 ? 200 : 199))
         }
         for offset in [0, 9, 20, bytes.count / 2] {
             var damaged = bytes
             damaged[offset] ^= 1
             try damaged.write(to: file)
-            #expect(try !TargetJournal.read(from: file).isWhole)
+            #expect(try TargetJournal.read(from: file) == nil)
         }
     }
 

@@ -163,10 +163,12 @@ struct StagedUpdateTests {
     }
 
     // Four attempts are allowed; the test counts the requests.
-    @Test func `S10: wrong content of one attempt is not requested again, but wrong content of two attempts is, once`() async throws {
+    @Test(arguments: [true, false])
+    func `S10: wrong content of one attempt is not requested again, but that of two attempts is, once`(hasSize: Bool) async throws {
         let text = String(repeating: "0123456789", count: 10_000)
         let bench = try DirectoryBench(["film": text])
-        let stale = ListedFile(path: "film", sha256: digest("other"), byteCount: Int64(text.utf8.count))
+        let size = hasSize ? Int64(text.utf8.count) : nil
+        let stale = ListedFile(path: "film", sha256: digest("other"), byteCount: size)
         let options = SyncOptions(stopsOnError: false, retry: RetryPolicy.exponential(attempts: 4, base: .zero))
         bench.origin.withLock { $0.listed = [stale] }
         _ = await syncError { try await OneWaySynchronizer(processor: bench.target(), options: options).sync() }
@@ -174,7 +176,7 @@ struct StagedUpdateTests {
         // The first 50 000 bytes belong to other content with the same validator.
         bench["film"] = String(text.reversed())
         bench.origin.withLock { origin in
-            origin.listed = [ListedFile(path: "film", sha256: digest(text), byteCount: Int64(text.utf8.count))]
+            origin.listed = [ListedFile(path: "film", sha256: digest(text), byteCount: size)]
             origin.breaks = ["film": 50_000]
             origin.transfers = []
         }

@@ -15,7 +15,7 @@ struct CallerTests {
         let first = Task { try await synchronizer.sync() }
         try await bench.waiting(.list)
         let others = (0..<1000).map { _ in Task { try await synchronizer.sync() } }
-        try await until { synchronizer.hub.callerCount == 1001 }
+        try await until { synchronizer.snapshot().callers == 1001 }
         bench.release(.list)
         #expect(try await first.value.pass == 1)
         for other in others { #expect(try await other.value.pass == 2) }
@@ -44,7 +44,7 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let others = (0..<5).map { _ in Task { await syncError { try await synchronizer.sync() } } }
-        try await until { synchronizer.hub.callerCount == 6 }
+        try await until { synchronizer.snapshot().callers == 6 }
         bench.release(.list)
         #expect(await first.value?.report?.pass == 1)
         for other in others {
@@ -62,7 +62,7 @@ struct CallerTests {
         let leaving = Task { try await synchronizer.sync() }
         try await gate.arrivals(1)
         let staying = Task { try await synchronizer.sync() }
-        try await until { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.snapshot().callers == 2 }
         leaving.cancel()
         await #expect(throws: CancellationError.self) { try await leaving.value }
         gate.open()
@@ -88,7 +88,7 @@ struct CallerTests {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let observer = RecordingObserver(synchronizer.publish())
-        try await until { synchronizer.hub.observerCount == 1 }
+        try await until { synchronizer.snapshot().observers == 1 }
         bench.hold(.content(1))
         let caller = Task { try await synchronizer.sync() }
         try await bench.waiting(.content(1))
@@ -98,7 +98,7 @@ struct CallerTests {
         _ = try await observer.next { if case .completed = $0 { true } else { false } }
         #expect(bench.local == [1: 1])
         try await observer.stopAndLeave()
-        try await until { synchronizer.hub.observerCount == 0 }
+        try await until { synchronizer.snapshot().observers == 0 }
     }
 
     @Test func `S6: the override of a canceled caller no longer applies`() async throws {
@@ -108,9 +108,9 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let bold = Task { try await synchronizer.sync(overriding: .emptySource) }
-        try await until { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.snapshot().callers == 2 }
         let careful = Task { await syncError { try await synchronizer.sync() } }
-        try await until { synchronizer.hub.callerCount == 3 }
+        try await until { synchronizer.snapshot().callers == 3 }
         bold.cancel()
         await #expect(throws: CancellationError.self) { try await bold.value }
         bench.release(.list)
@@ -124,7 +124,7 @@ struct CallerTests {
         let bench = Bench(source: (1...6).map { Thing($0) }, act: { if case .content = $0 { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let callers = (0..<3).map { _ in Task { await syncError { try await synchronizer.sync() } } }
-        try await until { synchronizer.hub.callerCount == 3 }
+        try await until { synchronizer.snapshot().callers == 3 }
         try await gate.arrivals(2)
         synchronizer.cancel()
         for caller in callers { #expect(await caller.value?.code == .cancelled) }
@@ -132,7 +132,7 @@ struct CallerTests {
         #expect(bench.state.current.ended == 0)
         // This call begins a pass after the canceled one, and is not canceled with it.
         let late = Task { try await synchronizer.sync() }
-        try await until { synchronizer.hub.callerCount == 1 }
+        try await until { synchronizer.snapshot().callers == 1 }
         gate.open()
         #expect(try await late.value.isComplete)
         #expect(bench.state.current.ended == 2)
@@ -191,7 +191,7 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let second = Task { await syncError { try await synchronizer.sync() } }
-        try await until { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.snapshot().callers == 2 }
         synchronizer.cancel()
         #expect(await first.value?.code == .cancelled)
         #expect(await second.value?.code == .cancelled)
@@ -232,7 +232,7 @@ struct CallerTests {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
         let observer = RecordingObserver(synchronizer.publish())
-        try await until { synchronizer.hub.observerCount == 1 }
+        try await until { synchronizer.snapshot().observers == 1 }
         bench.hold(.content(1))
         let caller = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.content(1))
@@ -291,7 +291,7 @@ struct CallerTests {
         let first = Task { try await synchronizer.sync() }
         try await bench.waiting(.end)
         let second = Task { try await synchronizer.sync() }
-        try await until { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.snapshot().callers == 2 }
         bench.state.update { $0.source = [Thing(1, 2)] }
         bench.release(.end)
         #expect(try await first.value.addedCount == 1)

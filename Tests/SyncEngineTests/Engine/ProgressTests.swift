@@ -22,9 +22,8 @@ struct ProgressTests {
     @Test func `S13: an observer gets the loading state of a pass before the pass publishes progress`() async throws {
         // The passes enter no stage, so all states come from the hub.
         let mayEnd = WatchedState(0)
-        let hub = SyncHub { number, publish in
-            ProgressBoard(pass: number, time: ManualTime(), interval: .seconds(1), publish: publish)
-        } run: { pass, board in
+        let hub = SyncHub { pass, publish in
+            let board = ProgressBoard(pass: pass.number, time: ManualTime(), interval: .seconds(1), publish: publish)
             try? await mayEnd.wait { $0 >= pass.number ? () : nil }
             return .success(board.finish())
         }

@@ -62,9 +62,9 @@ struct ExactlyOnceTests {
                 }
             }
             for observer in observers { observer.stop() }
-            try await until("the run and its observers have ended") { !synchronizer.isSyncing && synchronizer.hub.observerCount == 0 }
+            try await until("the run and its observers have ended") { !synchronizer.isSyncing && synchronizer.snapshot().observers == 0 }
             let state = bench.state.current
-            #expect(synchronizer.hub.callerCount == 0, "seed \(seed)")
+            #expect(synchronizer.snapshot().callers == 0, "seed \(seed)")
             #expect(state.begun == state.ended && state.running == 0, "seed \(seed): \(state.begun) begun, \(state.ended) ended")
             #expect(Set(state.reports.map(\.pass)).count == state.ended, "seed \(seed): a pass had two ends")
             #expect(!failing || state.local[7] == 1, "seed \(seed): removed although a download failed")

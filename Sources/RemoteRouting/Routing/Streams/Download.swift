@@ -45,7 +45,6 @@ private struct Download: Sendable {
     let onProgress: @Sendable (TransferProgress) -> Void
 
     private var directory: Directory { Directory(path: target.deletingLastPathComponent().path) }
-    private var stateName: String { partName + ".state" }
     /// The digest takes the place of a name that leaves no room for both endings, because the name of a file has at most 255 bytes.
     private var partName: String {
         let name = target.lastPathComponent
@@ -74,14 +73,19 @@ private struct Download: Sendable {
     }
 
     private func attempts(_ plain: RouteCall) async throws -> RemoteResponse<URL> {
-        let file = try PartialFile(partName, in: directory, isHashed: digest != nil || onDigest != nil)
+        guard let folder = try DirectoryHandle(opening: directory) else {
+            throw StoreError.fileSystem("opening directory", path: directory.path, errno: ENOENT)
+        }
+        var part = try PartialFile.locked(partName, note: partName + ".state", in: folder, isHashed: digest != nil || onDigest != nil)
+        // A child process that was forked a moment ago may still hold the descriptor. Closing only this copy would keep the file locked.
+        defer { part.file.unlock() }
         let limit = plain.options.timeouts.overall ?? host.timeouts.overall
         var attempt = 1
         var wantsWhole = false
         while true {
-            let before = try file.length()
+            let before = part.length
             do {
-                switch try await once(plain, into: file, wantsWhole: wantsWhole) {
+                switch try await once(plain, into: &part, in: folder, wantsWhole: wantsWhole) {
                 case .complete(var response):
                     response.attempts = attempt
                     return response
@@ -95,7 +99,7 @@ private struct Download: Sendable {
             } catch var error as RemoteError {
                 error.attempts = attempt
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
-                if try file.length() > before { attempt = 0 }
+                if part.length > before { attempt = 0 }
                 let now = host.time.now
                 let deadline = limit.map { now.advanced(by: $0) }
                 guard let delay = host.delay(after: error, attempt: max(1, attempt), at: now, until: deadline) else { throw error }
@@ -117,11 +121,12 @@ private struct Download: Sendable {
         case unusable
     }
 
-    private func once(_ plain: RouteCall, into file: PartialFile, wantsWhole: Bool) async throws -> Attempt {
-        let known = try wantsWhole ? nil : state(for: plain.request)
-        if known == nil { try file.empty() }
-        let there = try file.length()
-        let offset = known != nil && there > 0 ? there : nil
+    private func once(
+        _ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle, wantsWhole: Bool
+    ) async throws -> Attempt {
+        let known = try wantsWhole ? nil : state(of: &part, for: plain.request)
+        if known == nil { try part.restart() }
+        let offset = part.length > 0 ? Int64(part.length) : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
         let single = host.with { $0.retry = .never }
         let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? [] : [416]) {
@@ -136,48 +141,53 @@ private struct Download: Sendable {
         let response = try await call.run()
         switch DownloadDecision.decide(status: response.status, fields: response.fields, offset: offset, known: known) {
         case .restart(let total):
-            try file.empty()
-            try remember(response.fields, plain.request, total: total)
-            try await write(call, response, to: file, from: 0, end: total, total: total)
+            try part.restart()
+            if !DownloadDecision.isPacked(response.fields),
+                let validator = DownloadDecision.strongValidator(of: response.fields, now: host.time.date)
+            {
+                try part.remember(DownloadState(address: plain.request.url.absoluteString, validator: validator, total: total))
+            }
+            try await write(call, response, to: &part, end: total, total: total)
         case .append(let end, let total):
-            try await write(call, response, to: file, from: offset ?? 0, end: end, total: total)
+            try await write(call, response, to: &part, end: end, total: total)
             // A server may send less than the rest of the file (RFC 9110 §15.3.7). Without the total, the digest may prove the end.
-            guard try end == total || isExpected(file) else { return .incomplete }
+            if end != total {
+                guard let digest, try part.digest().hex == digest else { return .incomplete }
+            }
         case .complete:
             break
         case .askAgain:
             return .unusable
         case .refuse(let message):
             // The server would repeat its response to the same range, so the next call requests the whole file.
-            try directory.remove(stateName)
+            try part.forget()
             throw call.error(
                 .transport, .wrongRange, call.sentRequest, "\(message); nothing was written; download again to start over",
                 status: response.status, fields: response.fields)
         }
-        let found = try check(file, call, response)
-        try file.commit(as: target.lastPathComponent)
-        try directory.remove(stateName)
+        let found = try check(&part, call, response)
+        try part.file.synchronize()
+        try folder.rename(partName, to: folder, as: target.lastPathComponent)
+        try part.forget()
         if let onDigest, let found { onDigest(found) }
         return .complete(response.map(target))
     }
 
     private func write(
-        _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>, to file: PartialFile, from start: Int64, end: Int64?,
-        total: Int64?
+        _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>, to part: inout PartialFile, end: Int64?, total: Int64?
     ) async throws {
-        var offset = start
-        onProgress(TransferProgress(bytes: offset, total: total))
+        onProgress(TransferProgress(bytes: Int64(part.length), total: total))
         do {
             for try await piece in response.value {
-                try piece.withUnsafeBytes { bytes in try file.write(bytes, at: offset) }
-                offset += Int64(piece.count)
-                onProgress(TransferProgress(bytes: offset, total: total))
+                try piece.withUnsafeBytes { bytes in try part.append(bytes) }
+                onProgress(TransferProgress(bytes: Int64(part.length), total: total))
             }
         } catch let error as StoreError {
             throw error
         } catch {
             throw call.error(for: error, call.sentRequest)
         }
+        let offset = Int64(part.length)
         if let end, offset != end {
             throw call.error(
                 .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest,
@@ -185,46 +195,25 @@ private struct Download: Sendable {
         }
     }
 
-    /// Whether the file has the expected digest, so that it is complete.
-    private func isExpected(_ file: PartialFile) throws -> Bool {
-        guard let digest else { return false }
-        return try file.digest().hex == digest
-    }
-
     /// Returns the digest of the file after comparing it with the expected one; `nil` if no digest is needed.
-    private func check(_ file: PartialFile, _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>) throws -> String? {
+    private func check(
+        _ part: inout PartialFile, _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>
+    ) throws -> String? {
         guard digest != nil || onDigest != nil else { return nil }
-        let found = try file.digest().hex
+        let found = try part.digest().hex
         guard let digest, found != digest else { return found }
-        try file.empty()
-        try directory.remove(stateName)
+        try part.restart()
         throw call.error(
             .decode, .wrongDigest, call.sentRequest,
             "the file has the digest \(found) instead of \(digest), and was discarded; check the digest, then download again",
             status: response.status, fields: response.fields)
     }
 
-    // MARK: State of the partial file
-
-    private func state(for request: HTTPRequest) throws -> DownloadState? {
-        // A download without a state starts over.
-        guard let folder = try DirectoryHandle(opening: directory),
-            let state = try SealedFile.part.value(DownloadState.self, in: stateName, folder),
-            state.mayResume(from: request.url.absoluteString), DownloadDecision.isStrong(state.validator, now: host.time.date)
-        else {
-            return nil
-        }
+    /// Returns the state of the partial file if it is one from which the request may resume.
+    private func state(of part: inout PartialFile, for request: HTTPRequest) throws -> DownloadState? {
+        guard let state = try part.note(DownloadState.self), state.mayResume(from: request.url.absoluteString),
+            DownloadDecision.isStrong(state.validator, now: host.time.date)
+        else { return nil }
         return state
-    }
-
-    private func remember(_ fields: HTTPFields, _ request: HTTPRequest, total: Int64?) throws {
-        guard !DownloadDecision.isPacked(fields), let validator = DownloadDecision.strongValidator(of: fields, now: host.time.date)
-        else {
-            try directory.remove(stateName)
-            return
-        }
-        let state = DownloadState(address: request.url.absoluteString, validator: validator, total: total)
-        guard let folder = try DirectoryHandle(opening: directory) else { return }
-        try SealedFile.part.write(json: state, as: stateName, in: folder)
     }
 }

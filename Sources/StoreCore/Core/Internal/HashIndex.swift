@@ -4,17 +4,17 @@
 /// cache lines where a dictionary touches three, and growing hashes nothing again. The owner compares elements with equal hashes. All
 /// operations are O(1).
 @usableFromInline
-struct HashIndex: Sendable {
+package struct HashIndex: Sendable {
     /// The upper half is the hash, the lower half the position plus one; 0 is empty.
     @usableFromInline var words: ContiguousArray<UInt64> = []
     @usableFromInline var count = 0
 
     @inlinable
-    init() {}
+    package init() {}
 
     /// The part of a key's hash that the index uses.
     @inlinable
-    static func hash(_ key: some Hashable) -> UInt32 { hash(ofValue: key.hashValue) }
+    package static func hash(_ key: some Hashable) -> UInt32 { hash(ofValue: key.hashValue) }
 
     /// The part of a hash value that the index uses. The multiplication spreads values that differ only in a few bits (Knuth, TAOCP 3, 6.4).
     @inlinable
@@ -32,7 +32,7 @@ struct HashIndex: Sendable {
     /// Returns the position of the element with this hash that the closure accepts; -1 without one.
     @inlinable
     @inline(__always)
-    func position(_ hash: UInt32, where isSame: (_ position: Int) -> Bool) -> Int {
+    package func position(_ hash: UInt32, where isSame: (_ position: Int) -> Bool) -> Int {
         let mask = words.count &- 1
         guard mask >= 0 else { return -1 }
         var bucket = Self.home(hash, among: mask &+ 1)
@@ -66,7 +66,7 @@ struct HashIndex: Sendable {
 
     /// Adds an element that is not in the index.
     @inlinable
-    mutating func insert(_ hash: UInt32, at position: Int) {
+    package mutating func insert(_ hash: UInt32, at position: Int) {
         reserveCapacity(count + 1)
         put(Self.word(hash, position))
         count += 1
@@ -122,7 +122,7 @@ struct HashIndex: Sendable {
 
     /// Removes an element and closes the gap, so that the table needs no marks for removed elements (Knuth, TAOCP 3, 6.4 R).
     @inlinable
-    mutating func remove(_ hash: UInt32, at position: Int) {
+    package mutating func remove(_ hash: UInt32, at position: Int) {
         let mask = words.count - 1
         var gap = bucket(hash, position)
         var next = (gap + 1) & mask

@@ -1,8 +1,3 @@
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
 package import StoreCore
 package import StorePlatform
 
@@ -49,17 +44,6 @@ package struct SealedFile: Sendable {
         try AtomicFile.write(encode(content), as: name, in: directory, handle, kind: temporaryKind, options: options)
     }
 
-    /// Writes a value in JSON in the same way.
-    package func write(
-        json value: some Encodable, as name: String, in folder: DirectoryHandle, mode: UInt16 = 0o600
-    ) throws(StoreError) {
-        let json: Data
-        do { json = try JSONEncoder().encode(value) } catch {
-            throw StoreError(.unwritableRecord, "encoding \(name)", underlyingError: error)
-        }
-        try write(Array(json), as: name, in: Directory(path: folder.path), folder, options: FileWriteOptions(mode: mode))
-    }
-
     package func encode(_ content: [UInt8]) -> [UInt8] {
         var writer = ByteWriter(capacity: Self.headSize + content.count)
         writer.append(header.bytes)
@@ -69,24 +53,6 @@ package struct SealedFile: Sendable {
     }
 
     // MARK: Reading
-
-    /// Reads a value in JSON; `nil` if the file is missing or damaged.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file has an intact header of another version.
-    ///   The file is then removed, as the error states, so that the next call returns `nil`.
-    package func value<Value: Decodable>(_ type: Value.Type, in name: String, _ folder: DirectoryHandle) throws(StoreError) -> Value? {
-        guard try folder.status(of: name)?.kind == .regular else { return nil }
-        var reader = Reader(self, in: folder, limit: 65_536)
-        do throws(StoreError) {
-            return try reader.read(name) { try? JSONDecoder().decode(type, from: Data($0)) } ?? nil
-        } catch {
-            guard error.code == .unreadableRecord else { throw error }
-            guard let version = error.underlyingError as? OtherVersion else { return nil }
-            // The file belongs to a download, which can begin again. The user of an app could not remove the file.
-            try folder.remove(name)
-            throw StoreError(version, of: folder.path(of: name), remedy: "it was removed; download again to start over")
-        }
-    }
 
     /// Checks that a file may be replaced: it is missing, damaged, or of this version.
     ///

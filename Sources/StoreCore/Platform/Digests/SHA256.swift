@@ -23,19 +23,20 @@ package struct SHA256: Sendable {
     /// Adds the bytes of a file as the next piece of the message.
     ///
     /// - Parameters:
-    ///   - file: The file.
     ///   - start: The offset of the first byte.
     ///   - end: The offset behind the last byte; the piece ends earlier if the file does.
+    ///   - read: Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.
     /// - Returns: The number of bytes added.
     /// - Throws: ``StoreError/Code/fileSystem``; the hash is then that of an unknown number of bytes.
-    package mutating func update(_ file: WritableFile, from start: Int, to end: Int) throws(StoreError) -> Int {
+    package mutating func update(
+        from start: Int, to end: Int, _ read: (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int) throws(StoreError) -> Int
+    ) throws(StoreError) -> Int {
         var buffer = [UInt8](repeating: 0, count: min(max(end - start, 1), 1 << 18))
         var offset = start
         while offset < end {
             let size = min(buffer.count, end - offset)
             let count = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) -> Int in
-                let buffer = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size])
-                return try file.read(into: buffer, at: offset)
+                try read(UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size]), offset)
             }
             if count == 0 { break }
             buffer.withUnsafeBytes { update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }

@@ -22,7 +22,6 @@ package enum AtomicFile {
         try file.write(bytes)
         try file.commit(as: name)
     }
-
 }
 
 /// The options for writing a file.
