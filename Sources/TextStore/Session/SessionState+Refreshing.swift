@@ -13,8 +13,6 @@ enum SessionAction: Sendable {
 struct SetPlan: Sendable {
     var ticket: UInt64
     var key: String
-    /// The generation of the session when the fetch began.
-    var generation: UInt64
     var items: [Item]
     /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
@@ -231,7 +229,7 @@ extension SessionState {
             let number = ticket()
             setFlight(number, of: key)
             let offers = Dictionary(uniqueKeysWithValues: members(of: key).map { ($0, offer(for: $0)) })
-            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items, offers: offers)))
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, items: items, offers: offers)))
         }
         isForced = false
         return actions

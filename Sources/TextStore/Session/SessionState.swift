@@ -14,8 +14,6 @@ struct SessionState: Sendable {
     var bundleFaults: [String: TextStoreError] = [:]
     /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
-    /// The number of clears; results of fetches from an earlier generation are dropped.
-    private(set) var generation: UInt64 = 0
     var versionSource: VersionSource? { didSet { invalidateResolutions() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
@@ -112,10 +110,7 @@ struct SessionState: Sendable {
     }
 
     /// Takes over the shelf's records of some texts.
-    mutating func take(
-        _ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String]), generation: UInt64
-    ) {
-        self.generation = generation
+    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String])) {
         (shelved, shelvedGroups) = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {

@@ -150,8 +150,8 @@ extension TextEngine {
         let moment = moment
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
-                plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
-                unchanged: (unchanged, time.date),
+                plan.key, records, isActivated: policy.activation == .immediately, unchanged: (unchanged, time.date),
+                where: { $0.flights[plan.key] == plan.ticket },
                 onSaved: { [self] in
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.
                     for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }

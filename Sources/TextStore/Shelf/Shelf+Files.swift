@@ -83,10 +83,10 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (published, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
+            let (published, also, groups) = (texts, change, (pointer.groups, pointer.groupsByText))
             let risen = session.update { session in
                 also(&session)
-                session.take(published, of: groups, generation: generation)
+                session.take(published, of: groups)
                 return session.resolve()
             }
             change = { _ in }

@@ -43,8 +43,6 @@ actor Shelf {
     private(set) var isOpen = false
     /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// The number of clears, by which results from before a clear are recognized.
-    var generation: UInt64 = 0
     /// The newest manifest that was accepted in this process; `nil` while none is known.
     var newest: VersionManifest?
     var faults: [TextStoreError] = []
@@ -144,18 +142,18 @@ actor Shelf {
     ///   - set: The set's key.
     ///   - records: The set's texts.
     ///   - isActivated: Whether the set becomes active; otherwise it waits.
-    ///   - begun: The generation in which the set's fetch began.
     ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
+    ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
     ///   - change: A change of the session in the same step; not called if nothing is stored.
-    /// - Returns: `nil` if everything was deleted since the fetch began.
+    /// - Returns: `nil` if the set does not count; the shelf remains unchanged.
     /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet``, ``TextStoreError/Code/withdrawn``, or
     ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
-        _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
-        onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
+        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([String], Date) = ([], .distantPast),
+        where counts: @Sendable (SessionState) -> Bool = { _ in true }, onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
     ) throws(TextStoreError) -> Outcome? {
-        guard begun == generation else { return nil }
+        guard session.read(counts) else { return nil }
         var outcome = Outcome()
         if !records.isEmpty {
             try makeDirectory()
@@ -370,7 +368,6 @@ actor Shelf {
             }
             sweep(evenYoung: true)
         }
-        generation += 1
         newest = nil
         // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }

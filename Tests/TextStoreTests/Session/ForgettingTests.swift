@@ -48,16 +48,16 @@ struct ForgettingTests {
             }.get()
             _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
         }
-        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
+        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true)
         _ = try await second.clear()
         let error = await #expect(throws: TextStoreError.self) {
-            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
+            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
         // The session has now read the clearing, and accepts the whole set.
         _ = await first.change()
-        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
+        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true)
         #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
     }
 

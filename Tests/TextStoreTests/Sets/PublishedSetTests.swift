@@ -187,12 +187,12 @@ struct PublishedSetTests {
             }.get()
             _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
         }
-        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         _ = await other.change()
-        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
-        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true, begun: 0)
+        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
+        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true)
         let error = await #expect(throws: TextStoreError.self) {
-            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true, begun: 0)
+            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
         _ = await other.change()
