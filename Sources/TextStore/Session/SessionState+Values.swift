@@ -12,19 +12,18 @@ extension SessionState {
         let isDamaged: Bool
         /// The waiting records, by their sets.
         let pending: [String: TextRecord]
+        /// The key of the group with which the text was switched.
+        let group: String?
         let floor: Floor?
         /// The time when the text was last found unchanged.
         let checked: Date?
 
         init(
-            active: TextRecord?, previous: TextRecord?, isDamaged: Bool, pending: [String: TextRecord], floor: Floor?, checked: Date?
+            active: TextRecord?, previous: TextRecord?, isDamaged: Bool, pending: [String: TextRecord], group: String?, floor: Floor?,
+            checked: Date?
         ) {
-            self.active = active
-            self.previous = previous
-            self.isDamaged = isDamaged
-            self.pending = pending
-            self.floor = floor
-            self.checked = checked
+            (self.active, self.previous, self.isDamaged, self.pending) = (active, previous, isDamaged, pending)
+            (self.group, self.floor, self.checked) = (group, floor, checked)
         }
     }
 

@@ -58,8 +58,6 @@ struct SessionState: Sendable {
     private(set) var groupOf: [String: String] = [:]
     /// The active ranks of each group on the shelf, registered or not, by the group's key.
     private(set) var shelved: [String: [String: Rank]] = [:]
-    /// The key of the group with which each text of the shelf was switched.
-    private var shelvedGroups: [String: String] = [:]
     /// The texts with active files that could not be read.
     private(set) var damaged: Set<String> = []
     /// The last choice for each group.
@@ -110,8 +108,8 @@ struct SessionState: Sendable {
     }
 
     /// Takes over the shelf's records of some texts.
-    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String])) {
-        (shelved, shelvedGroups) = groups
+    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: [String: [String: Rank]]) {
+        shelved = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
             if let known = held[text.identifier], let active = text.held.active, active.rank != known.active?.rank,
@@ -167,9 +165,9 @@ struct SessionState: Sendable {
         let problem = unusable[identifier]
         if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
         // A malformed entry may lack its group. The group of the last switch is then used, or else the group in the bundle.
-        if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
+        if problem != nil { return held[identifier]?.group ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
         // Until the manifest has arrived, the group of the last switch is used.
-        return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
+        return manifest == nil && versionSource?.remoteFile != nil ? held[identifier]?.group : nil
     }
 
     /// Returns the set that a text is fetched and switched with; a text without a group is a set of its own.

@@ -83,7 +83,7 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (published, also, groups) = (texts, change, (pointer.groups, pointer.groupsByText))
+            let (published, also, groups) = (texts, change, pointer.groups)
             let risen = session.update { session in
                 also(&session)
                 session.take(published, of: groups)
@@ -177,7 +177,7 @@ extension Shelf {
         }
         return SessionState.Held(
             active: active, previous: previous, isDamaged: damaged.contains(identifier), pending: pending,
-            floor: floors.texts[identifier], checked: pointer.checked[identifier])
+            group: pointer.groupsByText[identifier], floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 
     /// Returns the record of a place, and reports a fault once.
