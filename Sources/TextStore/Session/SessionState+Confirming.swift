@@ -40,7 +40,7 @@ extension SessionState {
         guard let found = resolved[identifier],
             !isConfirmed(identifier, found.rank, found.text.origin == .bundle ? .bundle : .cache)
         else { return nil }
-        if let refusal = refusalOfEntry(identifier) { return refusal.about(identifier) }
+        if let refusal = refusalOfEntry(identifier) { return refusal }
         guard let offer = offer(for: identifier) else {
             return TextStoreError(
                 .unconfirmed, identifier: identifier,
@@ -58,21 +58,12 @@ extension SessionState {
                 + "call activate(), or start the app again")
     }
 
-    /// Returns whether the manifest's entry of a text is malformed, refused, or below the floor.
-    func isRefused(_ identifier: String) -> Bool {
-        guard !isAhead(identifier) else { return false }
-        if unusable[identifier] != nil { return true }
-        guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), offer.entry != nil else { return false }
-        return offer.rank < floor.rank
-    }
-
-    /// Returns why the manifest's entry of a text is not used; `nil` if it is.
+    /// Returns why the manifest's entry of a text is not used: it is malformed, refused, or below the floor; `nil` if it is used.
     func refusalOfEntry(_ identifier: String) -> TextStoreError? {
-        guard isRefused(identifier) else { return nil }
-        if let problem = unusable[identifier] {
-            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason); correct the entry")
-        }
-        guard let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
+        guard !isAhead(identifier) else { return nil }
+        if let problem = unusable[identifier] { return problem.refusal }
+        guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), let entry = offer.entry, offer.rank < floor.rank
+        else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)
     }
 }

@@ -92,14 +92,12 @@ extension TextEngine {
     }
 
     private func reportRefusals(of manifest: VersionManifest) {
-        for refusal in manifest.refusals { report(.refused(refusal)) }
+        for problem in manifest.problems { report(.refused(problem.refusal)) }
         var session = session.current
+        session.foreign = []
         session.replaceManifest(manifest)
-        let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
-        let floors = session.held.compactMapValues(\.floor)
-        for (identifier, offer) in offers {
-            guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
-            report(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
+        for identifier in session.loaded.sorted() where session.unusable[identifier] == nil {
+            if let refusal = session.refusalOfEntry(identifier) { report(.refused(refusal)) }
         }
     }
 

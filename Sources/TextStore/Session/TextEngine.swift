@@ -83,7 +83,7 @@ final class TextEngine: Sendable {
     func setVersionSource(_ source: VersionSource) async {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { report(.refused(fault)) }
-        for refusal in bundled?.refusals ?? [] { report(.refused(refusal)) }
+        for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
         if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         var ordered: [String] = []
         if let bundled {
