@@ -67,10 +67,7 @@ extension TextEngine {
     ) async throws(TextStoreError) -> VersionManifest? {
         switch response {
         case .notModified:
-            guard record.body != nil else {
-                throw TextStoreError(
-                    .unexpectedStatus, "cannot get the manifest: the origin sent a 304 to an unconditional request; check the server")
-            }
+            guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
             guard let manifest = try await takenAgain(record, by: source, file),
                 let outcome = try await shelf.accept(
                     manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
@@ -103,12 +100,6 @@ extension TextEngine {
 
     // MARK: Sets
 
-    /// The result of fetching one text.
-    enum Fetched: Sendable {
-        case new(TextRecord)
-        case unchanged(String)
-    }
-
     /// Fetches a set, and stores it if every text is valid.
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
@@ -119,17 +110,7 @@ extension TextEngine {
     }
 
     private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
-        let results = await fetched(plan.items, responses)
-        var records: [TextRecord] = []
-        var unchanged: [String] = []
-        var faults: [TextStoreError] = []
-        for result in results {
-            switch result {
-            case .success(.new(let record)): records.append(record)
-            case .success(.unchanged(let identifier)): unchanged.append(identifier)
-            case .failure(let fault): faults.append(fault)
-            }
-        }
+        let (records, unchanged, faults) = await fetched(plan.items, responses)
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
@@ -181,35 +162,39 @@ extension TextEngine {
         perform(session.update { session in session.restart(plan, at: moment) }, of: plan.items.map(\.identifier))
     }
 
+    /// Evaluates the responses of a set.
+    ///
+    /// - Returns: The new records, the identifiers of the unchanged texts, and the faults of the others.
     @concurrent
     private func fetched(
         _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
-    ) async -> [Result<Fetched, TextStoreError>] {
-        zip(items, responses).map { item, response in
-            do throws(TextStoreError) { return .success(try fetched(item, response)) } catch {
-                return .failure(error.about(item.identifier))
+    ) async -> (records: [TextRecord], unchanged: [String], faults: [TextStoreError]) {
+        var records: [TextRecord] = [], unchanged: [String] = [], faults: [TextStoreError] = []
+        for (item, response) in zip(items, responses) {
+            do throws(TextStoreError) {
+                if let record = try fetched(item, response) { records.append(record) } else { unchanged.append(item.identifier) }
+            } catch {
+                faults.append(error.about(item.identifier))
             }
         }
+        return (records, unchanged, faults)
     }
 
+    /// Evaluates the response for one text; returns `nil` if the text is unchanged.
     private func fetched(
         _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
-    ) throws(TextStoreError) -> Fetched {
+    ) throws(TextStoreError) -> TextRecord? {
         switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
-        case (.copy(let record), _): return .new(record)
-        case (.fetch(let file, let expected, _), .modified(let response, _, let validator)):
+        case (.copy(let record), _): return record
+        case (.fetch(let file, let expected, let known), .modified(let response, _, let validator)):
             let record = try record(of: response, validator, item, file.url.absoluteString, expected)
-            guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
+            guard let known, known.rank.version != nil, known.rank == record.rank,
                 known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
-            else { return .new(record) }
-            return .unchanged(record.identifier)
+            else { return record }
+            return nil
         case (.fetch(let file, let expected, let known), _):
-            guard let known, item.validator != nil else {
-                throw TextStoreError(
-                    .unexpectedStatus,
-                    "cannot get \(file.url.absoluteString): the origin sent a 304 to an unconditional request; check the server")
-            }
+            guard let known, item.validator != nil else { throw .unaskedConfirmation(of: file.url.absoluteString) }
             return try confirmed(known, item, expected)
         }
     }
@@ -226,21 +211,21 @@ extension TextEngine {
             identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(response.headers))
     }
 
-    /// Evaluates a 304 response: the known bytes are those of the offered version.
+    /// Evaluates a 304 response: the known bytes are those of the offered version. Returns `nil` if they were known as such.
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
-    ) throws(TextStoreError) -> Fetched {
+    ) throws(TextStoreError) -> TextRecord? {
         if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
                 .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
         }
-        if known.rank == item.rank { return .unchanged(known.identifier) }
+        if known.rank == item.rank { return nil }
         var facts = known.facts
         facts.version = item.rank.version
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers))
+        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers)
     }
 
     // MARK: The origin
@@ -290,5 +275,11 @@ extension TextEngine {
             for await (number, response) in group { responses[number] = response }
             return responses
         }
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func unaskedConfirmation(of file: String) -> TextStoreError {
+        TextStoreError(.unexpectedStatus, "cannot get \(file): the origin sent a 304 to an unconditional request; check the server")
     }
 }
