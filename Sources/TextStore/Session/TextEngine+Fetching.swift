@@ -54,7 +54,7 @@ extension TextEngine {
             }
         }
         // Bundled texts may have become part of another set.
-        report(await shelf.change())
+        report(await shelf.publish())
         perform(actions)
     }
 
@@ -146,7 +146,7 @@ extension TextEngine {
         } catch {
             report(.refused(error))
             // Another process may have caused the refusal; its changes become visible before the next attempt.
-            report(await shelf.change())
+            report(await shelf.publish())
             end(plan, error)
         }
     }

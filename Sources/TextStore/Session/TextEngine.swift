@@ -93,7 +93,7 @@ final class TextEngine: Sendable {
         }
         let (record, manifest) = await keptManifest(of: source)
         let moment = moment
-        let outcome = await shelf.change(publishing: ordered) { session in
+        let outcome = await shelf.publish(ordered) { session in
             // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source

@@ -15,21 +15,24 @@ extension Shelf {
         return result
     }
 
-    /// Removes the leftovers of killed processes, and shortens the journals for the next start.
+    /// Removes the leftovers of killed processes, and rewrites each journal in which history dominates as one entry with the whole state.
     ///
     /// Runs after the first operation that needs the session's lock anyway, rather than at opening, so that the first texts do not wait for
     /// it.
     private func tidy() {
         isUntidy = false
         sweep()
-        shorten()
+        do throws(TextStoreError) {
+            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
+            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
+        } catch {
+            // The journals keep their history; nothing is lost.
+            faults.append(error)
+        }
     }
 
     /// Reads the changes of other stores of this session; floors only rise.
-    ///
-    /// - Returns: Whether the floors exist and were read completely.
-    @discardableResult
-    func catchUp() -> Bool {
+    func catchUp() {
         if let reading = pointerJournal.read() {
             faults += reading.faults
             var newest = Pointer()
@@ -52,7 +55,6 @@ extension Shelf {
                 }
             }
         }
-        return floorsAreWhole
     }
 
     private func read<Value>(
@@ -68,11 +70,17 @@ extension Shelf {
 
     // MARK: Publishing
 
-    /// Publishes the records of some texts to the session, in one step with another change of it.
-    func publish(_ identifiers: some Sequence<String>, _ outcome: Outcome, _ change: Change = { _ in }) -> Outcome {
+    /// Publishes the records of some texts to the session, in one step with another change of it; bundled texts that become visible raise
+    /// their floors.
+    ///
+    /// - Parameters:
+    ///   - identifiers: Texts with changed records or floors.
+    ///   - outcome: The outcome of the call so far.
+    ///   - change: A change of the session in the same step.
+    func publish(_ identifiers: [String] = [], _ outcome: Outcome = Outcome(), _ change: Change = { _ in }) -> Outcome {
+        var identifiers = identifiers
         var outcome = outcome
         var change = change
-        var identifiers = Array(identifiers)
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
@@ -237,17 +245,6 @@ extension Shelf {
             unsaved = []
         } catch {
             // The next save writes these floors again. Each record also has its version, from which its floor can be restored.
-            faults.append(error)
-        }
-    }
-
-    /// Rewrites each journal in which history dominates as one entry with the whole state.
-    func shorten() {
-        do throws(TextStoreError) {
-            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
-            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
-        } catch {
-            // The journals keep their history; nothing is lost.
             faults.append(error)
         }
     }

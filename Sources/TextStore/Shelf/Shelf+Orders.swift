@@ -4,7 +4,7 @@ extension Shelf {
     ///
     /// The order counts if its edition is above every accepted one: an older app, or a bundle older than the origin's manifest, orders
     /// nothing. A bundle without a higher epoch and without an effective rollback changes nothing, so the origin's manifests of its epoch
-    /// remain acceptable. The session learns of the new floors by the next ``change(publishing:_:)``.
+    /// remain acceptable. The session learns of the new floors by the next ``publish(_:_:_:)``.
     ///
     /// - Parameter manifest: The bundled manifest.
     /// - Returns: The texts whose floors have changed, and the events.

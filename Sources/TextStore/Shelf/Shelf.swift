@@ -111,7 +111,7 @@ actor Shelf {
 
     private func open(activatesPending: Bool, mayWrite: Bool) -> Outcome {
         var outcome = Outcome()
-        let floorsWereRead = catchUp()
+        catchUp()
         if activatesPending, !pointer.pending.isEmpty {
             do throws(TextStoreError) {
                 try switchPending(&outcome)
@@ -125,7 +125,7 @@ actor Shelf {
         }
         if mayWrite {
             // Without readable floors, it is unknown which increases were reported, so none is reported.
-            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
+            if !behind.isEmpty, case let increases = activated(behind), floorsAreWhole { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
@@ -227,7 +227,7 @@ actor Shelf {
             catchUp()
             try switchPending(&outcome)
         }
-        return publish(registered, outcome)
+        return publish(Array(registered), outcome)
     }
 
     private func switchPending(_ outcome: inout Outcome) throws(TextStoreError) {
@@ -263,14 +263,7 @@ actor Shelf {
         outcome.increases += activated(places)
     }
 
-    /// Changes the session without changing files; bundled texts that become visible raise their floors.
-    ///
-    /// - Parameters:
-    ///   - identifiers: Texts with changed records or floors.
-    ///   - change: A change of the session in the same step.
-    func change(publishing identifiers: [String] = [], _ change: Change = { _ in }) -> Outcome { publish(identifiers, Outcome(), change) }
-
-    /// Accepts a manifest, and removes the waiting sets that it withdraws.
+    /// Accepts a manifest if it still counts, and removes the waiting sets that it withdraws, in one step.
     ///
     /// The sets are removed before the edition is saved, so a process killed in between fetches the manifest again.
     ///
@@ -278,9 +271,15 @@ actor Shelf {
     ///   - manifest: The manifest.
     ///   - policy: Supplies the highest epoch accepted without verification, and the largest revision jump that causes no event.
     ///   - isVerified: Whether the app's verifier has accepted the manifest.
+    ///   - counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
+    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
     /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
     ///   or ``TextStoreError/Code/fileSystem``.
-    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Outcome {
+    func accept(
+        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool,
+        where counts: @Sendable (SessionState) -> Bool = { _ in true }
+    ) throws(TextStoreError) -> Outcome? {
+        guard session.read(counts) else { return nil }
         let found = manifest.edition
         if found != nil { try makeDirectory() }
         var outcome = Outcome(), changed: [String] = []
@@ -296,17 +295,6 @@ actor Shelf {
             saveFloors([])
         }
         return publish(changed, outcome)
-    }
-
-    /// Accepts a manifest if it still counts, in one step.
-    ///
-    /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
-    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
-    func accept(
-        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
-    ) throws(TextStoreError) -> Outcome? {
-        guard session.read(counts) else { return nil }
-        return try accept(manifest, policy, isVerified: isVerified)
     }
 
     private func check(
@@ -371,7 +359,7 @@ actor Shelf {
         newest = nil
         // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
-        return publish(registered, Outcome(), change)
+        return publish(Array(registered), Outcome(), change)
     }
 }
 

@@ -56,7 +56,7 @@ struct ForgettingTests {
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
         // The session has now read the clearing, and accepts the whole set.
-        _ = await first.change()
+        _ = await first.publish()
         _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true)
         #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
     }
