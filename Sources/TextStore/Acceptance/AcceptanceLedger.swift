@@ -79,7 +79,7 @@ actor AcceptanceLedger {
     private func change(
         _ decide: ([String: AcceptanceHistory]) -> AcceptanceRecord?
     ) throws(TextStoreError) -> (AcceptanceRecord?, faults: [TextStoreError]) {
-        try file.makeDirectory()
+        try file.directory.make(file.options)
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
         // Another store may have saved acceptances since the last read, perhaps without a visible change of the files' statuses.

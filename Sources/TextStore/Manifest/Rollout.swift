@@ -149,7 +149,7 @@ extension Shelf {
         if let deviceNumber { return deviceNumber }
         let file = KeptValue<UInt64>(name: "device", directory: directory, options: options)
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             deviceNumber = try locked { () throws(TextStoreError) in
                 let (copies, found) = file.load()
                 if let copy = copies.first { return copy.value }

@@ -112,7 +112,7 @@ extension Shelf {
     /// Raises the floors of bundled texts that have become active.
     private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             return try locked { () throws(TextStoreError) in
                 catchUp()
                 let increases = risen(bundled)
@@ -249,12 +249,6 @@ extension Shelf {
         }
     }
 
-    func makeDirectory() throws(TextStoreError) {
-        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "cannot create the session's directory: \(error.message)", underlyingError: error)
-        }
-    }
-
     func remove(_ file: RecordName) {
         loaded[file] = nil
         verdicts[file] = nil
@@ -263,9 +257,7 @@ extension Shelf {
     }
 
     private func remove(_ file: String) {
-        do throws(StoreError) { try directory.remove(file) } catch {
-            faults.append(TextStoreError(.fileSystem, "cannot remove an old file: \(error.message)", underlyingError: error))
-        }
+        do throws(StoreError) { try directory.remove(file) } catch { faults.append(.disk("remove an old file", error)) }
     }
 
     /// Removes unreferenced records, and temporary files of killed processes.
@@ -291,7 +283,7 @@ extension Shelf {
                 if isOld || (evenYoung && isRecord) { remove(name) }
             }
         } catch {
-            faults.append(TextStoreError(.fileSystem, "cannot list old files: \(error.message)", underlyingError: error))
+            faults.append(.disk("list old files", error))
         }
     }
 }

@@ -1,4 +1,6 @@
-/// What the app's own bundle orders (T16).
+internal import StorePlatform
+
+/// The orders of the app's own bundle (T16).
 extension Shelf {
     /// Carries out the epoch and the rollbacks of the bundled manifest, which is part of the app and needs no verification.
     ///
@@ -14,7 +16,7 @@ extension Shelf {
         }
         let seen: Edition?, changed: [String]
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             (seen, changed) = try locked { () throws(TextStoreError) in
                 catchUp()
                 let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
@@ -28,19 +30,5 @@ extension Shelf {
         }
         guard seen != floors.edition else { return (changed, Outcome()) }
         return (changed, Outcome(events: Self.events(from: seen, to: edition, .max)))
-    }
-}
-
-extension Floors {
-    /// Carries out the epoch and the rollbacks of the bundled manifest if they count.
-    ///
-    /// - Returns: The texts with changed floors.
-    fileprivate mutating func carryOut(
-        _ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]
-    ) -> [String] {
-        if let edition, order <= edition { return [] }
-        let changed = rollBack(by: manifest, order, active)
-        if order.epoch > edition?.epoch ?? 0 || !changed.isEmpty { edition = order }
-        return changed
     }
 }

@@ -156,7 +156,7 @@ actor Shelf {
         guard session.read(counts) else { return nil }
         var outcome = Outcome()
         if !records.isEmpty {
-            try makeDirectory()
+            try directory.make(options)
             outcome.hasSwitched = isActivated
             outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
@@ -281,7 +281,7 @@ actor Shelf {
     ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
         let found = manifest.edition
-        if found != nil { try makeDirectory() }
+        if found != nil { try directory.make(options) }
         var outcome = Outcome(), changed: [String] = []
         try locked { () throws(TextStoreError) in
             catchUp()
