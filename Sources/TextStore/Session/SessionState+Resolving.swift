@@ -110,17 +110,12 @@ extension SessionState {
         let digest = found.text.digestBits
         // A text at the floor may have another wording than the last one, for example after the bundle ordered a rollback.
         if let floor = held[identifier]?.floor, found.rank < floor.rank || (found.rank == floor.rank && floor.digest == digest) { return }
-        risen.append(Risen(identifier: identifier, rank: found.rank, digest: digest))
+        risen.append((identifier, found.rank, digest))
     }
 
     /// Returns the source of a text without a group.
     private func choose(_ identifier: String) -> Resolution.Origin? {
-        guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
-        guard bundled[identifier] != nil else { return .cache }
-        return Resolution.order([
-            Resolution.Candidate(origin: .cache, rank: record.rank),
-            Resolution.Candidate(origin: .bundle, rank: rankOfBundled(identifier)),
-        ]).first
+        Resolution.choice(cached: record(identifier)?.rank, bundled: bundled[identifier].map { _ in rankOfBundled(identifier) })
     }
 
     /// The source of a group's texts, the same for all of them.

@@ -28,11 +28,7 @@ extension SessionState {
     }
 
     /// A shown bundled text that is newer than every earlier text and raises the floor.
-    struct Risen: Sendable {
-        var identifier: String
-        var rank: Rank
-        var digest: SHA256.Digest
-    }
+    typealias Risen = (identifier: String, rank: Rank, digest: SHA256.Digest)
 
     /// A text of the bundle, read at its registration.
     struct BundledText: Sendable {
