@@ -69,8 +69,8 @@ public final class TextStore: Sendable {
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
-            directory: Directory(path: place.path(of: FileNames.digest(of: session).hex)), bundle: bundle, fetcher: fetcher, policy: policy,
-            time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
+            directory: Directory(path: place.path(of: RecordName.digest(of: session).hex)), bundle: bundle, fetcher: fetcher,
+            policy: policy, time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
     }
 
     /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.

@@ -110,7 +110,7 @@ struct HousekeepingTests {
         for identifier in ["", "eula", "../../x", "é"] {
             let name = RecordName(of: identifier)
             let text = name.text
-            #expect(RecordName(text) == name && text.hasSuffix(".text") && text.hasPrefix(FileNames.digest(of: identifier).hex))
+            #expect(RecordName(text) == name && text.hasSuffix(".text") && text.hasPrefix(RecordName.digest(of: identifier).hex))
             #expect(RecordName(of: identifier) != name)
             for index in text.indices {
                 let others = "0f-.tG/".filter { $0 != text[index] }.map { text.replacingCharacters(in: index...index, with: String($0)) }
