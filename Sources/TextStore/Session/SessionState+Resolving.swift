@@ -136,7 +136,8 @@ extension SessionState {
         var choice = Choice()
         choice.isBack = !damaged.isDisjoint(with: members)
         choice.isTorn =
-            choice.isBack && !members.allSatisfy { held[$0].map { $0.active == nil && !$0.isDamaged || $0.previous != nil } ?? true }
+            choice.isBack
+            && members.contains { name in held[name].map { ($0.active != nil || damaged.contains(name)) && $0.previous == nil } ?? false }
         var pairs: [(cached: Rank, bundled: Rank?)] = []
         for identifier in members where isCached(identifier, choice) {
             guard let found = held[identifier], let record = choice.isBack ? found.previous ?? found.active : found.active else { continue }
@@ -158,14 +159,14 @@ extension SessionState {
 
     private func isCached(_ identifier: String, _ choice: Choice) -> Bool {
         guard !choice.isTorn, let found = held[identifier] else { return false }
-        return found.active != nil || found.isDamaged
+        return found.active != nil || damaged.contains(identifier)
     }
 
     /// Returns the record in use: the active one, or the previous one if an active one of the group is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
         guard !damaged.isEmpty else { return found.active }
-        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? found.isDamaged
+        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? damaged.contains(identifier)
         return isBack ? found.previous ?? found.active : found.active
     }
 

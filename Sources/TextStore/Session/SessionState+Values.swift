@@ -8,8 +8,6 @@ extension SessionState {
         let active: TextRecord?
         /// The record that was active before; read only if an active file is damaged.
         let previous: TextRecord?
-        /// Whether the active file is damaged.
-        let isDamaged: Bool
         /// The waiting records, by their sets.
         let pending: [String: TextRecord]
         /// The key of the group with which the text was switched.
@@ -19,10 +17,9 @@ extension SessionState {
         let checked: Date?
 
         init(
-            active: TextRecord?, previous: TextRecord?, isDamaged: Bool, pending: [String: TextRecord], group: String?, floor: Floor?,
-            checked: Date?
+            active: TextRecord?, previous: TextRecord?, pending: [String: TextRecord], group: String?, floor: Floor?, checked: Date?
         ) {
-            (self.active, self.previous, self.isDamaged, self.pending) = (active, previous, isDamaged, pending)
+            (self.active, self.previous, self.pending) = (active, previous, pending)
             (self.group, self.floor, self.checked) = (group, floor, checked)
         }
     }

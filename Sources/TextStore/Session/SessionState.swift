@@ -107,8 +107,8 @@ struct SessionState: Sendable {
         for identifier in identifiers { note(identifier) }
     }
 
-    /// Takes over the shelf's records of some texts.
-    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: [String: [String: Rank]]) {
+    /// Takes over the shelf's records of some texts, the texts with damaged active files, and the active ranks of each group.
+    mutating func take(_ texts: [(identifier: String, held: Held)], damaged: Set<String>, of groups: [String: [String: Rank]]) {
         shelved = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
@@ -118,7 +118,7 @@ struct SessionState: Sendable {
                 foreign.insert(text.identifier)
             }
             held[text.identifier] = text.held
-            if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
+            if damaged.contains(text.identifier) { self.damaged.insert(text.identifier) } else { self.damaged.remove(text.identifier) }
             if loaded.contains(text.identifier) { join(text.identifier) }
         }
         touch(texts.lazy.map(\.identifier))

@@ -91,10 +91,10 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (published, also, groups) = (texts, change, pointer.groups)
+            let (published, also, unreadable, groups) = (texts, change, damaged, pointer.groups)
             let risen = session.update { session in
                 also(&session)
-                session.take(published, of: groups)
+                session.take(published, damaged: unreadable, of: groups)
                 return session.resolve()
             }
             change = { _ in }
@@ -184,8 +184,8 @@ extension Shelf {
             if let place = pointer.pending[set]?[identifier] { pending[set] = record(place, of: identifier) }
         }
         return SessionState.Held(
-            active: active, previous: previous, isDamaged: damaged.contains(identifier), pending: pending,
-            group: pointer.groupsByText[identifier], floor: floors.texts[identifier], checked: pointer.checked[identifier])
+            active: active, previous: previous, pending: pending, group: pointer.groupsByText[identifier],
+            floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 
     /// Returns the record of a place, and reports a fault once.

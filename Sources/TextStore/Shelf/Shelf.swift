@@ -171,7 +171,9 @@ actor Shelf {
         let new = Set(records.map(\.identifier))
         let isForeign = session.read { state in
             state.members(of: set).contains { identifier in
-                guard !new.contains(identifier), let held = state.held[identifier], !held.isDamaged else { return false }
+                guard !new.contains(identifier), !state.damaged.contains(identifier), let held = state.held[identifier] else {
+                    return false
+                }
                 let place = pointer.active[identifier]
                 return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
             }
