@@ -164,7 +164,7 @@ public final class TextStore: Sendable {
     }
 
     /// The version increases from now on, each reported once after its save; read this property before registering to miss none.
-    public var versionIncreases: AsyncStream<VersionIncrease> { engine.makeIncreases() }
+    public var versionIncreases: AsyncStream<VersionIncrease> { engine.increases.makeStream() }
 
     // MARK: Refreshing and switching
 

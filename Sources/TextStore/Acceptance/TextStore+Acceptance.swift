@@ -166,7 +166,8 @@ extension TextStore {
             return TextDifference(from: wording, to: try await text(for: acceptance.identifier).text)
         }
         let member = "\(acceptance.identifier)/\(language)"
-        await engine.admitMember(member)
+        // The member need not be in use, so its files may not have been read.
+        if let source = engine.session.update({ $0.missingMember(member) }) { await engine.admit([source]) }
         return TextDifference(from: wording, to: try await text(for: member).text)
     }
 }

@@ -208,11 +208,6 @@ extension TextEngine {
         begin()
     }
 
-    /// Reads the files of a member that is not in use, so that it can be compared.
-    func admitMember(_ member: String) async {
-        if let source = session.update({ $0.missingMember(member) }) { await admit([source]) }
-    }
-
     /// Reads the files of the members that preferred languages need, and then switches to them.
     func finishSwitch(to preferred: [LanguageTag]? = nil, of call: UInt64? = nil) async {
         // Repeated, because a text may be registered meanwhile.

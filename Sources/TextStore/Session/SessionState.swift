@@ -248,9 +248,6 @@ struct SessionState: Sendable {
 
     // MARK: Changes and quiet
 
-    /// Returns the texts that have changed since the last call.
-    mutating func takeChanges() -> ChangedParts { changed.take() }
-
     /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
     mutating func invalidateResolutions() {
         changed = .everything

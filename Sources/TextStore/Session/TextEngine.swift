@@ -6,7 +6,7 @@ internal import StorePlatform
 @usableFromInline
 final class TextEngine: Sendable {
     /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
-    let session = WatchedState(SessionState()) { $0.takeChanges() }
+    let session = WatchedState(SessionState()) { $0.changed.take() }
     let shelf: Shelf
     let fetcher: any Origin<RemoteFile, RemoteText>
     let bundle: Bundle
@@ -17,7 +17,7 @@ final class TextEngine: Sendable {
     let verify: TextVerifier?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
-    private let increases = Broadcast<VersionIncrease>()
+    let increases = Broadcast<VersionIncrease>()
     /// The fetches in flight, by their tickets.
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
@@ -207,8 +207,6 @@ final class TextEngine: Sendable {
         for increase in outcome.increases { increases.send(increase) }
         if outcome.hasUnverified { verifyChanges() }
     }
-
-    func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }
 }
 
 /// Sends each element to the streams that are open at that time.
