@@ -17,6 +17,8 @@ struct SessionState: Sendable {
     var versionSource: VersionSource? { didSet { invalidateResolutions() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
+    /// The newest accepted manifest; ahead of the one above until its record has been saved.
+    var accepted: VersionManifest?
     /// Texts with an unusable entry in the manifest.
     private(set) var unusable: [String: VersionManifest.Problem] = [:]
     var manifestRecord: ManifestRecord? { didSet { invalidateResolutions() } }
@@ -128,7 +130,7 @@ struct SessionState: Sendable {
 
     /// Replaces the manifest, which may move texts to other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
-        manifest = new
+        (manifest, accepted) = (new, new)
         invalidateResolutions()
         unusable = Dictionary((new?.problems ?? []).map { ($0.identifier, $0) }) { first, _ in first }
         groups = [:]

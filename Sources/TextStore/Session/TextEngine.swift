@@ -84,7 +84,6 @@ final class TextEngine: Sendable {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { report(.refused(fault)) }
         for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
-        if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         var ordered: [String] = []
         if let bundled {
             let (changed, outcome) = await shelf.carryOut(bundled)

@@ -43,8 +43,6 @@ actor Shelf {
     private(set) var isOpen = false
     /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// The newest manifest that was accepted in this process; `nil` while none is known.
-    var newest: VersionManifest?
     var faults: [TextStoreError] = []
     /// The device's random number, by which shares of devices are drawn; `nil` until it is needed.
     var deviceNumber: UInt64?
@@ -290,7 +288,7 @@ actor Shelf {
             let seen = floors.edition
             try check(found ?? Edition(), against: seen, policy, isVerified: isVerified)
             changed = try dropWithdrawn(by: manifest, &outcome)
-            newest = manifest
+            session.update { $0.accepted = manifest }
             guard let found, found != seen else { return }
             outcome.events += Self.events(from: seen, to: found, policy.revisionJump)
             floors.edition = found
@@ -331,9 +329,6 @@ actor Shelf {
         return events
     }
 
-    /// Forgets the newest manifest, because the version source has changed.
-    func forgetManifest() { newest = nil }
-
     /// Saves the manifest's record after a fetch, unless that fetch was abandoned.
     ///
     /// - Returns: The fault of the save, if any.
@@ -358,7 +353,6 @@ actor Shelf {
             }
             sweep(evenYoung: true)
         }
-        newest = nil
         // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
         return publish(Array(registered), Outcome(), change)

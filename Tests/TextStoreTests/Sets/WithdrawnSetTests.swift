@@ -136,7 +136,7 @@ struct WithdrawnSetTests {
             #expect(error?.code == .withdrawn && error?.identifier == "eula")
         }
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
-        await shelf.forgetManifest()
+        shelf.session.update { $0.replaceManifest(nil) }
         _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
     }
 
