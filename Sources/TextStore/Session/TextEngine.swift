@@ -70,7 +70,7 @@ final class TextEngine: Sendable {
             // A fault of the bundle was reported above.
             await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
         }
-        let outcome = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
+        let outcome = await shelf.admit(identifiers, bundled, activatesPending: policy.activation != .manually)
         report(outcome)
         // The version source is usually set next. Without one, the first read of a text begins its refresh.
         let isLookedAt = session.read { session in

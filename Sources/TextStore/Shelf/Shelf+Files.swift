@@ -70,11 +70,14 @@ extension Shelf {
 
     // MARK: Publishing
 
+    /// The texts that the session shows.
+    var registered: Set<String> { session.read { $0.loaded } }
+
     /// Publishes the records of some texts to the session, in one step with another change of it; bundled texts that become visible raise
     /// their floors.
     ///
     /// - Parameters:
-    ///   - identifiers: Texts with changed records or floors.
+    ///   - identifiers: Registered texts with changed records or floors.
     ///   - outcome: The outcome of the call so far.
     ///   - change: A change of the session in the same step.
     func publish(_ identifiers: [String] = [], _ outcome: Outcome = Outcome(), _ change: Change = { _ in }) -> Outcome {
@@ -89,7 +92,7 @@ extension Shelf {
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
-                texts = held(Array(registered))
+                texts = held(Array(registered.union(identifiers)))
             }
             let (published, also, unreadable, groups) = (texts, change, damaged, pointer.groups)
             let risen = session.update { session in
@@ -132,7 +135,7 @@ extension Shelf {
 
     private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
-        return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
+        return identifiers.map { ($0, held($0)) }
     }
 
     /// Reads the records of texts, registered or not.

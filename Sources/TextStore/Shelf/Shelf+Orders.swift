@@ -9,7 +9,7 @@ extension Shelf {
     /// remain acceptable. The session learns of the new floors by the next ``publish(_:_:_:)``.
     ///
     /// - Parameter manifest: The bundled manifest.
-    /// - Returns: The texts whose floors have changed, and the events.
+    /// - Returns: The registered texts whose floors have changed, and the events.
     func carryOut(_ manifest: VersionManifest) -> (changed: [String], Outcome) {
         guard let edition = manifest.edition, edition.epoch > 0 || manifest.entries.contains(where: { $0.value.isRollback }) else {
             return ([], Outcome())
@@ -28,7 +28,7 @@ extension Shelf {
             faults.append(error)
             (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
         }
-        guard seen != floors.edition else { return (changed, Outcome()) }
-        return (changed, Outcome(events: Self.events(from: seen, to: edition, .max)))
+        let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
+        return (changed.filter(registered.contains), Outcome(events: events))
     }
 }

@@ -26,7 +26,6 @@ actor Shelf {
     nonisolated let manifestFile: KeptValue<ManifestRecord>
     /// The records of registered texts, by their files.
     var loaded: [RecordName: TextRecord] = [:]
-    var registered: Set<String> = []
     /// Whether a record counts only after the app's verifier has accepted its bytes in this process.
     let verifies: Bool
     /// The verifier's verdicts on records that this store has read, by their files.
@@ -87,10 +86,12 @@ actor Shelf {
     /// The cost depends on these texts only, not on those admitted before.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts.
+    ///   - identifiers: The texts, which the session counts as loaded from now on.
+    ///   - bundled: The results of reading their bundled files.
     ///   - activatesPending: Whether the first call activates waiting sets.
-    ///   - change: A change of the session in the same step.
-    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Outcome {
+    func admit(
+        _ identifiers: [String], _ bundled: [String: Result<SessionState.BundledText, TextStoreError>] = [:], activatesPending: Bool
+    ) -> Outcome {
         var outcome = Outcome()
         if !isOpen {
             isOpen = true
@@ -103,8 +104,7 @@ actor Shelf {
             }
             isUntidy = true
         }
-        registered.formUnion(identifiers)
-        return publish(identifiers, outcome, change)
+        return publish(identifiers, outcome) { $0.load(identifiers, bundled) }
     }
 
     private func open(activatesPending: Bool, mayWrite: Bool) -> Outcome {
@@ -294,7 +294,7 @@ actor Shelf {
             floors.edition = found
             saveFloors([])
         }
-        return publish(changed, outcome)
+        return publish(changed.filter(registered.contains), outcome)
     }
 
     private func check(

@@ -46,7 +46,7 @@ struct ForgettingTests {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
-            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+            _ = await shelf.admit(names, activatesPending: false)
         }
         _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true)
         _ = try await second.clear()

@@ -185,7 +185,7 @@ struct PublishedSetTests {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
-            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+            _ = await shelf.admit(names, activatesPending: false)
         }
         _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         _ = await other.publish()
