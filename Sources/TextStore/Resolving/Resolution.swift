@@ -61,13 +61,10 @@ struct Floor: Hashable, Sendable {
 
 /// The choice among the sources of a text on the device.
 enum Resolution {
-    /// A source on the device. The server is none: a text that it lists is fetched if it is newer, and then cached.
-    enum Origin: Hashable, Sendable {
-        case cache, bundle
-    }
-
-    /// Returns the source with the newer text, and the more local one of equals; `nil` if neither has the text.
-    static func choice(cached: Rank?, bundled: Rank?) -> Origin? {
+    /// Returns the source with the newer text, and the cache of equals; `nil` if neither has the text.
+    ///
+    /// The server is no source here: the store fetches a newer text that it lists, and then has the text in the cache.
+    static func choice(cached: Rank?, bundled: Rank?) -> VersionedText.Origin? {
         guard let cached else { return bundled == nil ? nil : .bundle }
         return bundled.map { $0 > cached } ?? false ? .bundle : .cache
     }

@@ -4,9 +4,9 @@ import StoreCore
 extension SessionState {
     /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without an origin, and for one without a manifest
     /// unless a newer wording waits.
-    func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: Resolution.Origin) -> Bool {
+    func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
         guard versionSource?.remoteFile != nil, manifest != nil else { return !hasWaitingWording(identifier, origin) }
-        if origin == .cache, isAhead(identifier) { return true }
+        if origin != .bundle, isAhead(identifier) { return true }
         guard unusable[identifier] == nil else { return false }
         guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
         // An unversioned text is confirmed by its own requests.
@@ -18,7 +18,7 @@ extension SessionState {
     }
 
     /// Returns whether the origin has sent another wording of an unversioned text, which waits for its activation.
-    private func hasWaitingWording(_ identifier: String, _ origin: Resolution.Origin) -> Bool {
+    private func hasWaitingWording(_ identifier: String, _ origin: VersionedText.Origin) -> Bool {
         guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)],
             waiting.rank.version == nil
         else { return false }
@@ -37,9 +37,7 @@ extension SessionState {
 
     /// Returns why the newest manifest does not confirm the shown text; `nil` if it does.
     func doubt(of identifier: String) -> TextStoreError? {
-        guard let found = resolved[identifier],
-            !isConfirmed(identifier, found.rank, found.text.origin == .bundle ? .bundle : .cache)
-        else { return nil }
+        guard let found = resolved[identifier], !isConfirmed(identifier, found.rank, found.text.origin) else { return nil }
         if let refusal = refusalOfEntry(identifier) { return refusal }
         guard let offer = offer(for: identifier) else {
             return TextStoreError(

@@ -102,7 +102,7 @@ extension SessionState {
         return risen.sorted { $0.identifier < $1.identifier }
     }
 
-    private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
+    private mutating func set(_ identifier: String, _ origin: VersionedText.Origin?, _ risen: inout [Risen]) {
         let found = origin.flatMap { resolved(identifier, $0) }
         resolved[identifier] = found
         note(identifier)
@@ -114,7 +114,7 @@ extension SessionState {
     }
 
     /// Returns the source of a text without a group.
-    private func choose(_ identifier: String) -> Resolution.Origin? {
+    private func choose(_ identifier: String) -> VersionedText.Origin? {
         Resolution.choice(cached: record(identifier)?.rank, bundled: bundled[identifier].map { _ in rankOfBundled(identifier) })
     }
 
@@ -151,7 +151,7 @@ extension SessionState {
     }
 
     /// Returns the source of one text of a group.
-    private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
+    private func choose(_ identifier: String, _ choice: Choice) -> VersionedText.Origin? {
         if isCached(identifier, choice), !choice.isBundled { return .cache }
         if bundled[identifier] != nil { return .bundle }
         return record(identifier) != nil ? .cache : nil
@@ -175,7 +175,7 @@ extension SessionState {
         return held[identifier]?.floor?.rankOfBundled(version, edition: bundledManifest?.edition) ?? Rank(version: version)
     }
 
-    private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
+    private func resolved(_ identifier: String, _ origin: VersionedText.Origin) -> Resolved? {
         let floor = held[identifier]?.floor
         let (name, language) = languages?.owner(of: identifier) ?? (identifier, nil)
         var text: VersionedText

@@ -6,7 +6,7 @@ import Testing
 struct ResolutionTests {
     struct Row: Sendable, CustomStringConvertible {
         var cache: String?, bundle: String?
-        var choice: Resolution.Origin?
+        var choice: VersionedText.Origin?
         var description: String { "cache \(cache ?? "none") bundle \(bundle ?? "none")" }
     }
 
