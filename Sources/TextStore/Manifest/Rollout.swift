@@ -61,7 +61,6 @@ struct Conditions: Hashable, Sendable {
         let bits = digest.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         return Double(bits >> 11) / Double(1 << 53)
     }
-
 }
 
 extension Conditions {

@@ -61,9 +61,9 @@ struct Floor: Hashable, Sendable {
 
 /// The choice among the sources of a text on the device.
 enum Resolution {
-    /// Returns the source with the newer text, and the cache of equals; `nil` if neither has the text.
+    /// Returns the source with the newer text, or the cache if both are equal; `nil` if neither has the text.
     ///
-    /// The server is no source here: the store fetches a newer text that it lists, and then has the text in the cache.
+    /// A newer text of the server is not a choice before it has been fetched into the cache.
     static func choice(cached: Rank?, bundled: Rank?) -> VersionedText.Origin? {
         guard let cached else { return bundled == nil ? nil : .bundle }
         return bundled.map { $0 > cached } ?? false ? .bundle : .cache
