@@ -29,18 +29,11 @@ actor AcceptanceLedger {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Returns the acceptances of a text.
-    ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
-    func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
-        try load().value[identifier] ?? AcceptanceHistory()
-    }
-
     /// Returns the acceptances of a text, and the faults that no other call has returned.
     ///
-    /// - Throws: The errors of ``history(of:)``.
-    func reported(_ identifier: String) throws(TextStoreError) -> (history: AcceptanceHistory, faults: [TextStoreError]) {
-        (try history(of: identifier), takeFaults())
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
+    func history(of identifier: String) throws(TextStoreError) -> (history: AcceptanceHistory, faults: [TextStoreError]) {
+        (try load().value[identifier] ?? AcceptanceHistory(), takeFaults())
     }
 
     /// Saves an acceptance beside the earlier ones.

@@ -49,7 +49,7 @@ extension TextStore {
     }
 
     private func acceptances(of identifier: String) async throws -> AcceptanceHistory {
-        let (history, faults) = try await engine.acceptances.reported(identifier)
+        let (history, faults) = try await engine.acceptances.history(of: identifier)
         for fault in faults { engine.report(.fault(fault)) }
         return history
     }

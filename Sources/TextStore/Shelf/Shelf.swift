@@ -155,7 +155,6 @@ actor Shelf {
         var outcome = Outcome()
         if !records.isEmpty {
             try directory.make(options)
-            outcome.hasSwitched = isActivated
             outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }

@@ -92,7 +92,7 @@ struct ForgettingTests {
             try FileManager.default.moveItem(at: bench.place.file("kept-" + name), to: bench.place.file(name))
         }
         _ = try await ledger().accept(acceptance("privacy"))
-        for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).newest() != nil) }
+        for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).history.newest() != nil) }
     }
 
     @Test func `T13: damaged acceptances do not prevent a new one`() async throws {
@@ -101,7 +101,7 @@ struct ForgettingTests {
         _ = try await ledger().accept(acceptance)
         #expect(try bench.place.damage("accepted") == 2)
         _ = try await ledger().accept(acceptance)
-        #expect(try await ledger().history(of: "eula").newest() != nil)
+        #expect(try await ledger().history(of: "eula").history.newest() != nil)
     }
 
     @Test func `T8: waiting for the session's lock blocks no other task`() async throws {
