@@ -124,20 +124,19 @@ extension VersionManifest {
 }
 
 extension TextEngine {
-    /// Returns a manifest without the entries that its source refuses, and without those with unmet conditions.
-    func taken(_ manifest: VersionManifest, by source: VersionSource) async -> VersionManifest {
+    /// Reads a manifest, without the entries that its source refuses and those with unmet conditions.
+    func manifest(in body: Data, of source: VersionSource) async throws(TextStoreError) -> VersionManifest {
+        let manifest = try VersionManifest(parsing: body, mode: source.mode, limit: source.remoteFile?.limit ?? .max)
         guard !manifest.variants.isEmpty else { return manifest.taken(by: source) }
         let device = source.audience == nil ? nil : await shelf.device()
         return manifest.chosen(for: source.audience, on: device, at: time.date).taken(by: source)
     }
 
     /// Returns the last manifest as its conditions choose now; `nil` if that has not changed.
-    func takenAgain(
-        _ record: ManifestRecord, by source: VersionSource, _ file: RemoteFile
-    ) async throws(TextStoreError) -> VersionManifest? {
+    func takenAgain(_ record: ManifestRecord, by source: VersionSource) async throws(TextStoreError) -> VersionManifest? {
         let known = session.read { $0.manifest }
         guard let known, !known.variants.isEmpty, let body = record.body else { return nil }
-        let again = await taken(try VersionManifest(parsing: body, mode: source.mode, limit: file.limit), by: source)
+        let again = try await manifest(in: body, of: source)
         return again == known ? nil : again
     }
 }

@@ -12,19 +12,18 @@ extension TextEngine {
         launch(ticket) { [verify, time] fetcher in
             await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
         } then: { engine, response in
-            await engine.takeManifest(response, ticket, source, file, record)
+            await engine.takeManifest(response, ticket, source, record)
         }
     }
 
     private func takeManifest(
-        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
-        _ known: ManifestRecord
+        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord
     ) async {
         var record = known
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(try response.get(), ticket, source, file, &record)
+            manifest = try await newManifest(try response.get(), ticket, source, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -63,20 +62,19 @@ extension TextEngine {
     /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
-        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
         switch response {
         case .notModified:
             guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
-            guard let manifest = try await takenAgain(record, by: source, file),
+            guard let manifest = try await takenAgain(record, by: source),
                 let outcome = try await shelf.accept(
                     manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
             report(outcome)
             return manifest
         case .modified(let response, _, let validator):
-            let parsed = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit)
-            let manifest = await taken(parsed, by: source)
+            let manifest = try await manifest(in: response.bytes, of: source)
             guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
             report(outcome)

@@ -120,8 +120,7 @@ final class TextEngine: Sendable {
         }
         // A saved manifest parses again unless the source's mode is stricter now, and is accepted unless another process has accepted a
         // higher revision. Otherwise it is fetched again.
-        guard let parsed = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit),
-            case let manifest = await taken(parsed, by: source),
+        guard let manifest = try? await manifest(in: body, of: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
             let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
