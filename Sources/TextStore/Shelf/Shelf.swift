@@ -7,6 +7,9 @@ internal import StorePlatform
 /// The actor has a queue of its own, and none of its methods suspends. Comparing with the floor, storing, and publishing to the session are
 /// therefore one critical section, and observers see changes in order. The session's lock extends this to other processes.
 ///
+/// Pointer and floors follow from the entries of their journals, and one entry of the pointer's journal switches a whole set. The session
+/// holds what was published last.
+///
 /// The order on disk is records, pointer, floors. Wherever a process is killed, the pointer names whole files, and no floor is above every
 /// saved version.
 actor Shelf {
