@@ -69,8 +69,8 @@ public final class TextStore: Sendable {
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
-            directory: Directory(path: place.path(of: FileNames.digest(of: session).hex)), bundle: bundle, fetcher: fetcher, policy: policy,
-            time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
+            directory: Directory(path: place.path(of: RecordName.digest(of: session).hex)), bundle: bundle, fetcher: fetcher,
+            policy: policy, time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
     }
 
     /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.
@@ -164,7 +164,7 @@ public final class TextStore: Sendable {
     }
 
     /// The version increases from now on, each reported once after its save; read this property before registering to miss none.
-    public var versionIncreases: AsyncStream<VersionIncrease> { engine.makeIncreases() }
+    public var versionIncreases: AsyncStream<VersionIncrease> { engine.increases.makeStream() }
 
     // MARK: Refreshing and switching
 

@@ -8,39 +8,32 @@ internal import StorePlatform
 /// With evidence, a record is appended to the log first, and the acceptances name the last record that they contain. A process that is
 /// killed in between leaves a record that the next reading adds to the acceptances.
 actor AcceptanceLedger {
-    /// The acceptances by text, with the number of the last record of the evidence that they contain.
-    private typealias State = (histories: [String: AcceptanceHistory], serial: UInt64, position: UInt64)
+    /// The acceptances by text; their position is the number of the last record of the evidence that they contain.
+    private typealias File = KeptValue<[String: AcceptanceHistory]>
 
-    private let file: KeptValue<[String: AcceptanceHistory]>
+    private let file: File
     private let evidence: EvidenceLog?
     private let lock: SessionLock
     private let executor = DiskExecutor()
     /// The acceptances as last read or saved, with the files' statuses at that time.
-    private var known: (state: State, statuses: [FileStatus?])?
+    private var known: (state: File.Copy, statuses: [FileStatus?])?
     private var faults: [TextStoreError] = []
 
     init(
         directory: Directory, options: FileWriteOptions, keepsEvidence: Bool = false, patience: Duration = SessionLock.usualPatience
     ) {
-        file = KeptValue(name: "accepted", directory: directory, options: options)
+        file = File(name: "accepted", directory: directory, options: options)
         lock = SessionLock(directory: directory, patience: patience)
         evidence = keepsEvidence ? EvidenceLog(directory, options) : nil
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Returns the acceptances of a text.
-    ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
-    func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
-        try load().histories[identifier] ?? AcceptanceHistory()
-    }
-
     /// Returns the acceptances of a text, and the faults that no other call has returned.
     ///
-    /// - Throws: The errors of ``history(of:)``.
-    func reported(_ identifier: String) throws(TextStoreError) -> (history: AcceptanceHistory, faults: [TextStoreError]) {
-        (try history(of: identifier), takeFaults())
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
+    func history(of identifier: String) throws(TextStoreError) -> (history: AcceptanceHistory, faults: [TextStoreError]) {
+        (try load().value[identifier] ?? AcceptanceHistory(), takeFaults())
     }
 
     /// Saves an acceptance beside the earlier ones.
@@ -71,32 +64,30 @@ actor AcceptanceLedger {
 
     /// Returns all records of the evidence in their order; none without evidence.
     func records() throws(TextStoreError) -> (records: [AcceptanceRecord], faults: [TextStoreError]) {
-        let records = try evidence?.all() ?? []
-        defer { faults = [] }
-        return (records, faults + (evidence?.takeFaults() ?? []))
+        (try evidence?.all() ?? [], takeFaults())
     }
 
     private func change(
         _ decide: ([String: AcceptanceHistory]) -> AcceptanceRecord?
     ) throws(TextStoreError) -> (AcceptanceRecord?, faults: [TextStoreError]) {
-        try file.makeDirectory()
+        try file.directory.make(file.options)
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
         // Another store may have saved acceptances since the last read, perhaps without a visible change of the files' statuses.
         known?.statuses = []
-        var state: State = ([:], 0, 0)
+        var state = File.Copy(serial: 0, value: [:])
         do throws(TextStoreError) { state = try load(keepsUnreadable: true) } catch {
             // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact, and a file of another
             // version is, so both stay.
             if error.isOfOtherVersion, let cause = error.underlyingError as? StoreError { throw .saving(cause) }
             guard error.code == .damagedFile else { throw error }
         }
-        guard let record = decide(state.histories) else { return (nil, takeFaults()) }
-        if let evidence { state.position = try evidence.append(record, after: state.position) }
-        state.histories.take(record)
+        guard let record = decide(state.value) else { return (nil, takeFaults()) }
+        state.position = try evidence?.append(record, after: state.position ?? 0)
+        state.value.take(record)
         state.serial += 1
         do throws(TextStoreError) {
-            faults += try file.save(state.histories, serial: state.serial, position: evidence == nil ? nil : state.position)
+            faults += try file.save(state.value, serial: state.serial, position: state.position)
             known = (state, file.statuses)
         } catch {
             // The evidence is saved, and the next reading adds it to the acceptances.
@@ -115,15 +106,15 @@ actor AcceptanceLedger {
     /// Reads the acceptances.
     ///
     /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
-    private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> State {
+    private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> File.Copy {
         // Read before the content: a save in between changes the status, and the next call reads again.
         let statuses = file.statuses
         if let known, known.statuses == statuses, evidence?.isUpToDate ?? true { return known.state }
         let (copies, faults) = file.load()
         if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
-        var state: State = ([:], 0, 0)
+        var state = File.Copy(serial: 0, value: [:])
         if let copy = copies.first {
-            state = (copy.value, copy.serial, copy.position ?? 0)
+            state = copy
         } else if let known {
             // Damage or removal of the files loses no acceptance that this process knows.
             state = known.state
@@ -135,8 +126,8 @@ actor AcceptanceLedger {
             self.faults.append(fault)
         }
         if let evidence {
-            for (number, record) in try evidence.read(after: state.position) {
-                state.histories.take(record)
+            for (number, record) in try evidence.read(after: state.position ?? 0) {
+                state.value.take(record)
                 state.position = number
             }
         }

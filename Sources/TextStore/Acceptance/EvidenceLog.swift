@@ -7,27 +7,6 @@ internal import StorePlatform
 ///
 /// The wording of a text is saved with its first record only. The caller holds the session's lock while it appends.
 final class EvidenceLog: Sendable {
-    private struct Entry: LogEntry {
-        var number: UInt64
-        /// A record as JSON, so that later versions can add members.
-        var content: Data
-
-        init(number: UInt64, content: Data) { (self.number, self.content) = (number, content) }
-
-        init?(reading bytes: UnsafeRawBufferPointer) {
-            var reader = ByteReader(bytes)
-            guard let number = try? reader.number(), let content = try? reader.take(reader.rest) else { return nil }
-            self.init(number: number, content: Data(content))
-        }
-
-        func write(to writer: inout ByteWriter) {
-            writer.put(number)
-            content.withUnsafeBytes { writer.append(Array($0)) }
-        }
-
-        var record: AcceptanceRecord? { try? JSONDecoder().decode(AcceptanceRecord.self, from: content) }
-    }
-
     private struct State: Sendable {
         /// The number of the last record.
         var last: UInt64 = 0
@@ -36,14 +15,14 @@ final class EvidenceLog: Sendable {
         var faults: [TextStoreError] = []
     }
 
-    private let log: SharedLog<Entry>
+    private let log: SharedLog<Journal.Entry>
     private let durability: Durability
     /// Guards the facts about the records that were read.
     private let state = Lock(State())
 
     init(_ directory: Directory, _ options: FileWriteOptions) {
         durability = options.durability
-        var place = SharedLog<Entry>.Options()
+        var place = SharedLog<Journal.Entry>.Options()
         (place.name, place.lockName, place.durability) = ("evidence", "evidence.lock", options.durability)
         log = SharedLog(directory, .texts, place)
     }
@@ -73,7 +52,7 @@ final class EvidenceLog: Sendable {
                 var saved = record
                 if isKnown { saved.wording = nil }
                 let number = max(last, position) + 1
-                let entry = Entry(number: number, content: try saved.encoded())
+                let entry = Journal.Entry(serial: number, content: try saved.encoded())
                 try transaction.append([entry], durability: durability)
                 learn(SharedLog.News(entries: [entry]))
                 return number
@@ -86,7 +65,7 @@ final class EvidenceLog: Sendable {
     /// Returns the records with higher numbers than a position.
     func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
         if isUpToDate, state.withLock({ $0.last }) <= position { return [] }
-        return try entries().filter { $0.number > position }.compactMap { entry in entry.record.map { (entry.number, $0) } }
+        return try entries().filter { $0.serial > position }.compactMap { entry in entry.record.map { (entry.serial, $0) } }
     }
 
     /// Returns all records in their order, each acceptance with its wording.
@@ -101,7 +80,7 @@ final class EvidenceLog: Sendable {
         }
     }
 
-    private func entries() throws(TextStoreError) -> [Entry] {
+    private func entries() throws(TextStoreError) -> [Journal.Entry] {
         do throws(StoreError) {
             return try log.transact(creating: false) { [self] transaction throws(StoreError) in
                 learn(transaction.news)
@@ -112,9 +91,9 @@ final class EvidenceLog: Sendable {
         }
     }
 
-    private func learn(_ news: SharedLog<Entry>.News) {
+    private func learn(_ news: SharedLog<Journal.Entry>.News) {
         let path = log.path
-        let records = news.entries.map { ($0.number, $0.record) }
+        let records = news.entries.map { ($0.serial, $0.record) }
         state.withLock { state in
             // A wording may have been in a damaged part, so the next acceptance saves it again.
             if !news.damages.isEmpty || news.wasReplaced { state.wordings = [] }
@@ -132,9 +111,14 @@ final class EvidenceLog: Sendable {
     }
 }
 
+extension Journal.Entry {
+    fileprivate var record: AcceptanceRecord? { try? JSONDecoder().decode(AcceptanceRecord.self, from: Data(content)) }
+}
+
 extension AcceptanceRecord {
-    fileprivate func encoded() throws(StoreError) -> Data {
-        do { return try JSONEncoder().encode(self) } catch {
+    /// Returns the record as JSON, so that later versions can add members.
+    fileprivate func encoded() throws(StoreError) -> [UInt8] {
+        do { return Array(try JSONEncoder().encode(self)) } catch {
             throw StoreError(.fileSystem, "cannot encode a record of an acceptance: its date is no number; correct the device's clock")
         }
     }

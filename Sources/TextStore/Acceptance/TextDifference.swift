@@ -56,8 +56,8 @@ public struct TextDifference: Hashable, Sendable {
     public init(from old: String, to new: String) {
         lines = []
         var removed: [String] = [], added: [String] = []
-        for edit in Edit<String>.list(from: Self.lines(of: old), to: Self.lines(of: new)) {
-            switch edit {
+        for line in Self.steps(from: Self.lines(of: old), to: Self.lines(of: new)) {
+            switch line {
             case .removed(let line): removed.append(line)
             case .added(let line): added.append(line)
             case .same(let line):
@@ -101,14 +101,9 @@ public struct TextDifference: Hashable, Sendable {
             default: words.append(word)
             }
         }
-        for edit in Edit<String>.list(from: parts(of: old), to: parts(of: new)) {
-            switch edit {
-            case .same(let text):
-                if !text.allSatisfy(\.isWhitespace) { same += text.utf8.count }
-                add(.same(text))
-            case .removed(let text): add(.removed(text))
-            case .added(let text): add(.added(text))
-            }
+        for word in steps(from: parts(of: old), to: parts(of: new)) {
+            if case .same(let text) = word, !text.allSatisfy(\.isWhitespace) { same += text.utf8.count }
+            add(word)
         }
         return same * 2 >= min(old.utf8.count, new.utf8.count) && same > 0 ? words : nil
     }
@@ -131,36 +126,31 @@ public struct TextDifference: Hashable, Sendable {
     }
 }
 
-/// A step from one list to another.
-enum Edit<Element: Hashable & Sendable>: Hashable, Sendable {
-    case same(Element)
-    case removed(Element)
-    case added(Element)
-
+extension TextDifference {
     /// The largest product of two parts' lengths for which the longest common subsequence is computed.
     private static var limit: Int { 1_000_000 }
 
     /// Returns the steps from one list to another: the longest common subsequence stays, apart from very long parts without a common unique
     /// element.
-    static func list(from old: [Element], to new: [Element]) -> [Edit] {
+    static func steps(from old: [String], to new: [String]) -> [Word] {
         // Numbers are compared faster than texts.
-        var numbers: [Element: Int] = [:]
-        func number(_ element: Element) -> Int {
+        var numbers: [String: Int] = [:]
+        func number(_ element: String) -> Int {
             if let known = numbers[element] { return known }
             numbers[element] = numbers.count
             return numbers.count - 1
         }
-        var edits: [Edit] = []
+        var steps: [Word] = []
         let (left, right) = (old.map(number), new.map(number))
         pair(left, right, 0..<old.count, 0..<new.count, depth: 32) { step in
             switch step {
-            case (let place?, .some): edits.append(.same(old[place]))
-            case (let place?, nil): edits.append(.removed(old[place]))
-            case (nil, let place?): edits.append(.added(new[place]))
+            case (let place?, .some): steps.append(.same(old[place]))
+            case (let place?, nil): steps.append(.removed(old[place]))
+            case (nil, let place?): steps.append(.added(new[place]))
             case (nil, nil): break
             }
         }
-        return edits
+        return steps
     }
 
     private typealias Step = (Int?, Int?)

@@ -49,7 +49,7 @@ extension TextStore {
     }
 
     private func acceptances(of identifier: String) async throws -> AcceptanceHistory {
-        let (history, faults) = try await engine.acceptances.reported(identifier)
+        let (history, faults) = try await engine.acceptances.history(of: identifier)
         for fault in faults { engine.report(.fault(fault)) }
         return history
     }
@@ -166,7 +166,8 @@ extension TextStore {
             return TextDifference(from: wording, to: try await text(for: acceptance.identifier).text)
         }
         let member = "\(acceptance.identifier)/\(language)"
-        await engine.admitMember(member)
+        // The member need not be in use, so its files may not have been read.
+        if let source = engine.session.update({ $0.missingMember(member) }) { await engine.admit([source]) }
         return TextDifference(from: wording, to: try await text(for: member).text)
     }
 }

@@ -42,7 +42,7 @@ struct LanguageTable: Sendable {
         }
         let choice: LanguageChoice
         do throws(TextStoreError) { choice = try LanguageChoice(languages) } catch { throw error.about(identifier) }
-        for tag in choice.all.sorted(by: { $0.description < $1.description }) {
+        for tag in choice.files.keys.sorted(by: { $0.description < $1.description }) {
             let member = Self.member(identifier, tag)
             if sources[member] != nil { throw .occupied(member, by: identifier) }
             owners[member] = (identifier, tag.description)
@@ -58,7 +58,7 @@ struct LanguageTable: Sendable {
     }
 
     private static func source(of text: Text, in tag: LanguageTag) -> TextSource {
-        let files = text.choice.files(of: tag)
+        let files = text.choice.files[tag]
         return TextSource(
             identifier: member(text.source.identifier, tag), bundleFile: files?.bundleFile, remoteFile: files?.remoteFile,
             group: text.source.group, emptiness: text.source.emptiness)
@@ -67,7 +67,7 @@ struct LanguageTable: Sendable {
     /// Returns the source of a member, in use or not; `nil` if no text has it, and for a text of a set, which the member would hold back.
     func source(ofMember member: String) -> TextSource? {
         guard let owner = owners[member], let text = texts[owner.identifier], text.source.group == nil,
-            let tag = text.choice.all.first(where: { $0.description == owner.language })
+            let tag = text.choice.files.keys.first(where: { $0.description == owner.language })
         else { return nil }
         return Self.source(of: text, in: tag)
     }
@@ -206,11 +206,6 @@ extension TextEngine {
         let call = session.update { $0.ticket() }
         await finishSwitch(to: preferred, of: call)
         begin()
-    }
-
-    /// Reads the files of a member that is not in use, so that it can be compared.
-    func admitMember(_ member: String) async {
-        if let source = session.update({ $0.missingMember(member) }) { await admit([source]) }
     }
 
     /// Reads the files of the members that preferred languages need, and then switches to them.

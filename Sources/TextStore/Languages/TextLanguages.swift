@@ -61,8 +61,7 @@ public struct TextLanguages: Hashable, Sendable {
 
 /// The checked languages of a text, and the pure choice among them.
 struct LanguageChoice: Hashable, Sendable {
-    private let tags: Set<LanguageTag>
-    private let files: [LanguageTag: TextLanguages.Files]
+    let files: [LanguageTag: TextLanguages.Files]
     private let development: LanguageTag
     private let fallbacks: [LanguageTag: LanguageTag]
 
@@ -95,17 +94,12 @@ struct LanguageChoice: Hashable, Sendable {
             }
         }
         (self.files, self.fallbacks) = (files, fallbacks)
-        tags = Set(files.keys)
     }
 
     /// Returns the fallback of a language, or of the longest of its parents that has one.
     private static func fallback(of tag: LanguageTag, in fallbacks: [LanguageTag: LanguageTag]) -> LanguageTag? {
         fallbacks.isEmpty ? nil : tag.lookups.lazy.compactMap { fallbacks[$0] }.first
     }
-
-    func files(of tag: LanguageTag) -> TextLanguages.Files? { files[tag] }
-
-    var all: Set<LanguageTag> { tags }
 
     /// Returns the languages to try, the best first; each is listed, and the last one is the development language.
     ///
@@ -115,7 +109,7 @@ struct LanguageChoice: Hashable, Sendable {
     /// - Complexity: O(n), where n is the number of preferred languages, and of listed languages if no preferred one is listed.
     func chain(for preferred: [LanguageTag]) -> [LanguageTag] {
         var chain: [LanguageTag] = [], seen: Set<LanguageTag> = []
-        func add(_ tag: LanguageTag) { if tags.contains(tag), seen.insert(tag).inserted { chain.append(tag) } }
+        func add(_ tag: LanguageTag) { if files[tag] != nil, seen.insert(tag).inserted { chain.append(tag) } }
         for range in preferred {
             var next: LanguageTag? = range
             while let tag = next {
@@ -125,7 +119,7 @@ struct LanguageChoice: Hashable, Sendable {
         }
         if chain.isEmpty {
             let languages = preferred.map(\.language)
-            let dialects = tags.filter { languages.contains($0.language) }.sorted { $0.description < $1.description }
+            let dialects = files.keys.filter { languages.contains($0.language) }.sorted { $0.description < $1.description }
             for language in languages { if let dialect = dialects.first(where: { $0.language == language }) { add(dialect) } }
         }
         add(development)

@@ -69,12 +69,11 @@ extension VersionManifest {
         }
         return copy
     }
+}
 
-    /// The problems as errors about their texts.
-    var refusals: [TextStoreError] {
-        problems.map {
-            TextStoreError(
-                .malformedEntry, identifier: $0.identifier, "cannot use its entry in the manifest: \($0.reason); correct the entry")
-        }
+extension VersionManifest.Problem {
+    /// The problem as an error about its text.
+    var refusal: TextStoreError {
+        TextStoreError(.malformedEntry, identifier: identifier, "cannot use its entry in the manifest: \(reason); correct the entry")
     }
 }

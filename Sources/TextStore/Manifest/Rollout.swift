@@ -61,43 +61,42 @@ struct Conditions: Hashable, Sendable {
         let bits = digest.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         return Double(bits >> 11) / Double(1 << 53)
     }
+}
 
+extension Conditions {
     /// Reads the conditions of an entry.
-    ///
-    /// - Returns: The conditions, or why they cannot be used.
-    static func read(_ value: JSONValue) -> Result<Conditions, VersionManifest.Refusal> {
-        guard case .object(let members) = value else { return .failure(.init(reason: "its “when” is \(value.kind) instead of an object")) }
-        var conditions = Conditions(), seen: Set<String> = []
+    init(reading value: JSONValue) throws(VersionManifest.Refusal) {
+        func refusal(_ reason: String) -> VersionManifest.Refusal { VersionManifest.Refusal(reason: reason) }
+        guard case .object(let members) = value else { throw refusal("its “when” is \(value.kind) instead of an object") }
+        self.init()
+        var seen: Set<String> = []
         for member in members {
-            guard seen.insert(member.name).inserted else {
-                return .failure(.init(reason: "its “when” has two members “\(member.name)”"))
-            }
+            guard seen.insert(member.name).inserted else { throw refusal("its “when” has two members “\(member.name)”") }
             switch (member.name, member.value) {
-            case ("app", .string(let text)): conditions.app = SemanticVersion(text, mode: .lenient)
+            case ("app", .string(let text)): app = SemanticVersion(text, mode: .lenient)
             case ("platforms", .array(let values)):
-                conditions.platforms = values.compactMap { if case .string(let text) = $0 { text } else { nil } }
-                if conditions.platforms?.count != values.count || values.isEmpty { conditions.platforms = nil }
-            case ("from", .string(let text)): conditions.from = RFC3339.date(text)
-            case ("percent", .number(let digits)):
-                conditions.share = Double(digits).flatMap { (0...100).contains($0) ? $0 / 100 : nil }
-            case ("draw", .string(let text)): conditions.draw = text.isEmpty ? nil : text
+                let names: [String] = values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+                platforms = names.count != values.count || names.isEmpty ? nil : names
+            case ("from", .string(let text)): from = RFC3339.date(text)
+            case ("percent", .number(let digits)): share = Double(digits).flatMap { (0...100).contains($0) ? $0 / 100 : nil }
+            case ("draw", .string(let text)): draw = text.isEmpty ? nil : text
             default: break
             }
         }
         let found: [(String, String, Bool)] = [
-            ("app", "a version such as \"3.1.0\"", conditions.app != nil),
-            ("platforms", "a list of names such as [\"ios\"]", conditions.platforms != nil),
-            ("from", "a date and time such as \"2030-01-01T00:00:00Z\"", conditions.from != nil),
-            ("percent", "a number from 0 to 100", conditions.share != nil), ("draw", "a name", conditions.draw != nil),
+            ("app", "a version such as \"3.1.0\"", app != nil),
+            ("platforms", "a list of names such as [\"ios\"]", platforms != nil),
+            ("from", "a date and time such as \"2030-01-01T00:00:00Z\"", from != nil),
+            ("percent", "a number from 0 to 100", share != nil), ("draw", "a name", draw != nil),
         ]
         for (name, form, isRead) in found where seen.contains(name) && !isRead {
-            return .failure(.init(reason: "its condition “\(name)” is not \(form)"))
+            throw refusal("its condition “\(name)” is not \(form)")
         }
         // A condition that this version does not know may be meant to hold the text back.
         if let unknown = seen.subtracting(found.map(\.0)).min() {
-            return .failure(.init(reason: "its condition “\(unknown)” is unknown; update the app"))
+            throw refusal("its condition “\(unknown)” is unknown; update the app")
         }
-        return seen.isEmpty ? .failure(.init(reason: "its “when” has no conditions; leave it out")) : .success(conditions)
+        guard !seen.isEmpty else { throw refusal("its “when” has no conditions; leave it out") }
     }
 }
 
@@ -125,20 +124,19 @@ extension VersionManifest {
 }
 
 extension TextEngine {
-    /// Returns a manifest without the entries that its source refuses, and without those with unmet conditions.
-    func taken(_ manifest: VersionManifest, by source: VersionSource) async -> VersionManifest {
+    /// Reads a manifest, without the entries that its source refuses and those with unmet conditions.
+    func manifest(in body: Data, of source: VersionSource) async throws(TextStoreError) -> VersionManifest {
+        let manifest = try VersionManifest(parsing: body, mode: source.mode, limit: source.remoteFile?.limit ?? .max)
         guard !manifest.variants.isEmpty else { return manifest.taken(by: source) }
         let device = source.audience == nil ? nil : await shelf.device()
         return manifest.chosen(for: source.audience, on: device, at: time.date).taken(by: source)
     }
 
     /// Returns the last manifest as its conditions choose now; `nil` if that has not changed.
-    func takenAgain(
-        _ record: ManifestRecord, by source: VersionSource, _ file: RemoteFile
-    ) async throws(TextStoreError) -> VersionManifest? {
+    func takenAgain(_ record: ManifestRecord, by source: VersionSource) async throws(TextStoreError) -> VersionManifest? {
         let known = session.read { $0.manifest }
         guard let known, !known.variants.isEmpty, let body = record.body else { return nil }
-        let again = await taken(try VersionManifest(parsing: body, mode: source.mode, limit: file.limit), by: source)
+        let again = try await manifest(in: body, of: source)
         return again == known ? nil : again
     }
 }
@@ -149,7 +147,7 @@ extension Shelf {
         if let deviceNumber { return deviceNumber }
         let file = KeptValue<UInt64>(name: "device", directory: directory, options: options)
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             deviceNumber = try locked { () throws(TextStoreError) in
                 let (copies, found) = file.load()
                 if let copy = copies.first { return copy.value }

@@ -152,11 +152,11 @@ public struct VersionManifest: Hashable, Sendable {
                 problems.append(Problem(identifier: member.name, reason: "the manifest lists it more than once", group: group))
                 continue
             }
-            switch Self.variants(member.value, mode: mode, revision: revision) {
-            case .success(let found):
+            do throws(Refusal) {
+                let found = try Self.variants(member.value, mode: mode, revision: revision)
                 if let entry = found.first, entry.conditions == nil { entries[member.name] = entry } else { variants[member.name] = found }
-            case .failure(let refusal):
-                problems.append(Problem(identifier: member.name, reason: refusal.reason, group: Self.group(of: member.value)))
+            } catch {
+                problems.append(Problem(identifier: member.name, reason: error.reason, group: Self.group(of: member.value)))
             }
         }
     }
@@ -200,28 +200,22 @@ public struct VersionManifest: Hashable, Sendable {
     struct Refusal: Error { let reason: String }
 
     /// Reads the entry of a text, or its entries with conditions; only the last one may have none.
-    private static func variants(
-        _ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?
-    ) -> Result<[Entry], Refusal> {
-        Result { () throws(Refusal) in
-            guard case .array(let values) = value else { return [try entry(value, mode: mode, revision: revision).get()] }
-            var entries: [Entry] = []
-            for value in values {
-                if let last = entries.last, last.conditions == nil { throw Refusal(reason: "an entry without conditions is not the last") }
-                entries.append(try entry(value, mode: mode, revision: revision).get())
-            }
-            guard !entries.isEmpty else { throw Refusal(reason: "its list of entries is empty") }
-            return entries
+    private static func variants(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) throws(Refusal) -> [Entry] {
+        guard case .array(let values) = value else { return [try entry(value, mode: mode, revision: revision)] }
+        var entries: [Entry] = []
+        for value in values {
+            if let last = entries.last, last.conditions == nil { throw Refusal(reason: "an entry without conditions is not the last") }
+            entries.append(try entry(value, mode: mode, revision: revision))
         }
+        guard !entries.isEmpty else { throw Refusal(reason: "its list of entries is empty") }
+        return entries
     }
 
-    private static func entry(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) -> Result<Entry, Refusal> {
-        Result { () throws(Refusal) in
-            switch value {
-            case .string(let text): return Entry(version: try version(text, mode))
-            case .object(let members): return try entry(members, mode, revision)
-            default: throw Refusal(reason: "its version is \(value.kind); write it as a string")
-            }
+    private static func entry(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) throws(Refusal) -> Entry {
+        switch value {
+        case .string(let text): return Entry(version: try version(text, mode))
+        case .object(let members): return try entry(members, mode, revision)
+        default: throw Refusal(reason: "its version is \(value.kind); write it as a string")
         }
     }
 
@@ -268,7 +262,7 @@ public struct VersionManifest: Hashable, Sendable {
             entry.isRollback = true
         case .some(let other): throw Refusal(reason: "its “rollback” is \(other.kind) instead of true or false")
         }
-        if let conditions = try value("when") { entry.conditions = try Conditions.read(conditions).get() }
+        if let conditions = try value("when") { entry.conditions = try Conditions(reading: conditions) }
         if entry.group?.isEmpty == true { throw Refusal(reason: "its group has an empty name") }
         return entry
     }

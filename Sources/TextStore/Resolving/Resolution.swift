@@ -59,24 +59,14 @@ struct Floor: Hashable, Sendable {
     }
 }
 
-/// The order in which the sources of a text are preferred.
+/// The choice among the sources of a text on the device.
 enum Resolution {
-    /// The sources of a text, the most local first.
-    enum Origin: Int, Hashable, Sendable, CaseIterable {
-        case cache, bundle, remote
-    }
-
-    /// A source that has or lists the text.
-    struct Candidate: Hashable, Sendable {
-        var origin: Origin
-        var rank: Rank
-    }
-
-    /// Returns the sources by rank, the newest first and the most local first among equals.
-    static func order(_ candidates: [Candidate]) -> [Origin] {
-        candidates.sorted { left, right in
-            left.rank == right.rank ? left.origin.rawValue < right.origin.rawValue : left.rank > right.rank
-        }.map(\.origin)
+    /// Returns the source with the newer text, or the cache if both are equal; `nil` if neither has the text.
+    ///
+    /// A newer text of the server is not a choice before it has been fetched into the cache.
+    static func choice(cached: Rank?, bundled: Rank?) -> VersionedText.Origin? {
+        guard let cached else { return bundled == nil ? nil : .bundle }
+        return bundled.map { $0 > cached } ?? false ? .bundle : .cache
     }
 
     /// Returns whether a whole bundled set replaces a whole cached one: no bundled text is older, and at least one is newer.

@@ -4,9 +4,9 @@ import StoreCore
 extension SessionState {
     /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without an origin, and for one without a manifest
     /// unless a newer wording waits.
-    func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: Resolution.Origin) -> Bool {
+    func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
         guard versionSource?.remoteFile != nil, manifest != nil else { return !hasWaitingWording(identifier, origin) }
-        if origin == .cache, isAhead(identifier) { return true }
+        if origin != .bundle, isAhead(identifier) { return true }
         guard unusable[identifier] == nil else { return false }
         guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
         // An unversioned text is confirmed by its own requests.
@@ -18,7 +18,7 @@ extension SessionState {
     }
 
     /// Returns whether the origin has sent another wording of an unversioned text, which waits for its activation.
-    private func hasWaitingWording(_ identifier: String, _ origin: Resolution.Origin) -> Bool {
+    private func hasWaitingWording(_ identifier: String, _ origin: VersionedText.Origin) -> Bool {
         guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)],
             waiting.rank.version == nil
         else { return false }
@@ -37,10 +37,8 @@ extension SessionState {
 
     /// Returns why the newest manifest does not confirm the shown text; `nil` if it does.
     func doubt(of identifier: String) -> TextStoreError? {
-        guard let found = resolved[identifier],
-            !isConfirmed(identifier, found.rank, found.text.origin == .bundle ? .bundle : .cache)
-        else { return nil }
-        if let refusal = refusalOfEntry(identifier) { return refusal.about(identifier) }
+        guard let found = resolved[identifier], !isConfirmed(identifier, found.rank, found.text.origin) else { return nil }
+        if let refusal = refusalOfEntry(identifier) { return refusal }
         guard let offer = offer(for: identifier) else {
             return TextStoreError(
                 .unconfirmed, identifier: identifier,
@@ -58,21 +56,12 @@ extension SessionState {
                 + "call activate(), or start the app again")
     }
 
-    /// Returns whether the manifest's entry of a text is malformed, refused, or below the floor.
-    func isRefused(_ identifier: String) -> Bool {
-        guard !isAhead(identifier) else { return false }
-        if unusable[identifier] != nil { return true }
-        guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), offer.entry != nil else { return false }
-        return offer.rank < floor.rank
-    }
-
-    /// Returns why the manifest's entry of a text is not used; `nil` if it is.
+    /// Returns why the manifest's entry of a text is not used: it is malformed, refused, or below the floor; `nil` if it is used.
     func refusalOfEntry(_ identifier: String) -> TextStoreError? {
-        guard isRefused(identifier) else { return nil }
-        if let problem = unusable[identifier] {
-            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason); correct the entry")
-        }
-        guard let floor = held[identifier]?.floor, let entry = offer(for: identifier)?.entry else { return nil }
+        guard !isAhead(identifier) else { return nil }
+        if let problem = unusable[identifier] { return problem.refusal }
+        guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), let entry = offer.entry, offer.rank < floor.rank
+        else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)
     }
 }

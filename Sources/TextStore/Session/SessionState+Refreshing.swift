@@ -13,8 +13,6 @@ enum SessionAction: Sendable {
 struct SetPlan: Sendable {
     var ticket: UInt64
     var key: String
-    /// The generation of the session when the fetch began.
-    var generation: UInt64
     var items: [Item]
     /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
@@ -66,11 +64,6 @@ extension SessionState {
         return Offer(rank: Rank(), entry: nil)
     }
 
-    /// Returns whether a newer text should be fetched.
-    private func wants(_ identifier: String, at moment: SessionMoment, isForced: Bool) -> Bool {
-        wants(identifier, offer(for: identifier), at: moment, isForced: isForced)
-    }
-
     /// Returns the request that confirms the bytes of an active text once; `nil` if they need no confirmation.
     ///
     /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
@@ -95,28 +88,23 @@ extension SessionState {
         if let date = manifestExpired(at: now), members.contains(where: { resolved[$0] != nil }) { return .expiredManifest(date) }
         guard set.hasPrefix("group/") else { return nil }
         for identifier in members {
-            if let refusal = refusal(of: identifier, in: manifest) { return .incomplete(set, because: refusal.about(identifier)) }
+            if let refusal = refusalOfEntry(identifier) { return .incomplete(set, because: refusal) }
+            guard offer(for: identifier)?.entry == nil else { continue }
+            let reason = "the manifest lists other texts of the set but not this one; list all of them"
+            return .incomplete(set, because: TextStoreError(.incompleteSet, identifier: identifier, reason))
         }
         return nil
-    }
-
-    /// Returns why a text of a group is not acceptable as published; `nil` if it is.
-    private func refusal(of identifier: String, in manifest: VersionManifest) -> TextStoreError? {
-        if let refusal = refusalOfEntry(identifier) { return refusal }
-        guard offer(for: identifier)?.entry == nil else { return nil }
-        return TextStoreError(.incompleteSet, "the manifest lists other texts of the set but not this one; list all of them")
     }
 
     /// Returns why a set is not as the manifest lists it, although no newer text of it is to be fetched; `nil` if it is.
     private func contradiction(of set: String) -> TextStoreError? {
         guard manifest != nil else { return nil }
-        guard set.hasPrefix("group/") else { return members(of: set).first.flatMap { refusalOfEntry($0)?.about($0) } }
-        guard hasMember(of: set, where: { isRefused($0) }) else { return nil }
-        return members(of: set).first(where: isRefused).flatMap { identifier in
-            refusalOfEntry(identifier).map { .incomplete(set, because: $0.about(identifier)) }
-        }
+        guard set.hasPrefix("group/") else { return members(of: set).first.flatMap { refusalOfEntry($0) } }
+        guard hasMember(of: set, where: { refusalOfEntry($0) != nil }) else { return nil }
+        return members(of: set).lazy.compactMap { refusalOfEntry($0) }.first.map { .incomplete(set, because: $0) }
     }
 
+    /// Returns whether a newer text should be fetched.
     private func wants(_ identifier: String, _ offer: Offer?, at moment: SessionMoment, isForced: Bool) -> Bool {
         guard let offer else { return false }
         guard let entry = offer.entry else {
@@ -205,7 +193,7 @@ extension SessionState {
             if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
             let items: [SetPlan.Item]
             let isRepeated = overtaken.remove(key) != nil
-            if hasMember(of: key, where: { wants($0, at: moment, isForced: isForced || isRepeated) }) {
+            if hasMember(of: key, where: { wants($0, offer(for: $0), at: moment, isForced: isForced || isRepeated) }) {
                 if let obstacle = obstacle(of: key, at: moment.date) {
                     hold(key, obstacle)
                     continue
@@ -231,7 +219,7 @@ extension SessionState {
             let number = ticket()
             setFlight(number, of: key)
             let offers = Dictionary(uniqueKeysWithValues: members(of: key).map { ($0, offer(for: $0)) })
-            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items, offers: offers)))
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, items: items, offers: offers)))
         }
         isForced = false
         return actions
@@ -244,18 +232,22 @@ extension SessionState {
     }
 
     private func item(_ identifier: String, _ kept: TextRecord?, _ now: Date) -> SetPlan.Item? {
-        guard let offer = offer(for: identifier), let source = sources[identifier] else { return nil }
+        guard let offer = offer(for: identifier), let work = work(identifier, offer, kept, now) else { return nil }
+        return SetPlan.Item(identifier: identifier, rank: offer.rank, work: work)
+    }
+
+    private func work(_ identifier: String, _ offer: Offer, _ kept: TextRecord?, _ now: Date) -> SetPlan.Work? {
+        guard let source = sources[identifier] else { return nil }
         let active = held[identifier]?.active
         guard let entry = offer.entry else {
-            guard let file = source.remoteFile else { return nil }
-            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, nil), known: active))
+            return source.remoteFile.map { .fetch($0, expectation(source, $0, nil), known: active) }
         }
         func fits(_ rank: Rank, _ digest: SHA256.Digest) -> Bool { rank == offer.rank && entry.allows(digest) }
         // An active text that matches needs no item: a switch leaves it active.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
         for here in [held[identifier]?.pending[set(of: identifier)], kept].compactMap({ $0 }) where fits(here.rank, here.facts.fileDigest) {
-            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(here))
+            return .copy(here)
         }
         if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,
             version == entry.version, entry.allows(found.fileDigest)
@@ -263,16 +255,13 @@ extension SessionState {
             let facts = TextRecord.Facts(
                 version: version, epoch: offer.rank.epoch, digest: found.digest, fileDigest: found.fileDigest, isVerified: true,
                 fetchedAt: now)
-            return SetPlan.Item(
-                identifier: identifier, rank: offer.rank,
-                work: .copy(TextRecord(identifier: identifier, text: found.text, facts: facts)))
+            return .copy(TextRecord(identifier: identifier, text: found.text, facts: facts))
         }
         do throws(TextStoreError) {
             let file = try address(of: entry, source)
-            return SetPlan.Item(
-                identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: active))
+            return .fetch(file, expectation(source, file, entry), known: active)
         } catch {
-            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .refuse(error.about(identifier)))
+            return .refuse(error.about(identifier))
         }
     }
 

@@ -102,7 +102,7 @@ extension SessionState {
         return risen.sorted { $0.identifier < $1.identifier }
     }
 
-    private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
+    private mutating func set(_ identifier: String, _ origin: VersionedText.Origin?, _ risen: inout [Risen]) {
         let found = origin.flatMap { resolved(identifier, $0) }
         resolved[identifier] = found
         note(identifier)
@@ -110,17 +110,12 @@ extension SessionState {
         let digest = found.text.digestBits
         // A text at the floor may have another wording than the last one, for example after the bundle ordered a rollback.
         if let floor = held[identifier]?.floor, found.rank < floor.rank || (found.rank == floor.rank && floor.digest == digest) { return }
-        risen.append(Risen(identifier: identifier, rank: found.rank, digest: digest))
+        risen.append((identifier, found.rank, digest))
     }
 
     /// Returns the source of a text without a group.
-    private func choose(_ identifier: String) -> Resolution.Origin? {
-        guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
-        guard bundled[identifier] != nil else { return .cache }
-        return Resolution.order([
-            Resolution.Candidate(origin: .cache, rank: record.rank),
-            Resolution.Candidate(origin: .bundle, rank: rankOfBundled(identifier)),
-        ]).first
+    private func choose(_ identifier: String) -> VersionedText.Origin? {
+        Resolution.choice(cached: record(identifier)?.rank, bundled: bundled[identifier].map { _ in rankOfBundled(identifier) })
     }
 
     /// The source of a group's texts, the same for all of them.
@@ -141,7 +136,8 @@ extension SessionState {
         var choice = Choice()
         choice.isBack = !damaged.isDisjoint(with: members)
         choice.isTorn =
-            choice.isBack && !members.allSatisfy { held[$0].map { $0.active == nil && !$0.isDamaged || $0.previous != nil } ?? true }
+            choice.isBack
+            && members.contains { name in held[name].map { ($0.active != nil || damaged.contains(name)) && $0.previous == nil } ?? false }
         var pairs: [(cached: Rank, bundled: Rank?)] = []
         for identifier in members where isCached(identifier, choice) {
             guard let found = held[identifier], let record = choice.isBack ? found.previous ?? found.active : found.active else { continue }
@@ -155,7 +151,7 @@ extension SessionState {
     }
 
     /// Returns the source of one text of a group.
-    private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
+    private func choose(_ identifier: String, _ choice: Choice) -> VersionedText.Origin? {
         if isCached(identifier, choice), !choice.isBundled { return .cache }
         if bundled[identifier] != nil { return .bundle }
         return record(identifier) != nil ? .cache : nil
@@ -163,14 +159,14 @@ extension SessionState {
 
     private func isCached(_ identifier: String, _ choice: Choice) -> Bool {
         guard !choice.isTorn, let found = held[identifier] else { return false }
-        return found.active != nil || found.isDamaged
+        return found.active != nil || damaged.contains(identifier)
     }
 
     /// Returns the record in use: the active one, or the previous one if an active one of the group is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
         guard !damaged.isEmpty else { return found.active }
-        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? found.isDamaged
+        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? damaged.contains(identifier)
         return isBack ? found.previous ?? found.active : found.active
     }
 
@@ -179,7 +175,7 @@ extension SessionState {
         return held[identifier]?.floor?.rankOfBundled(version, edition: bundledManifest?.edition) ?? Rank(version: version)
     }
 
-    private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
+    private func resolved(_ identifier: String, _ origin: VersionedText.Origin) -> Resolved? {
         let floor = held[identifier]?.floor
         let (name, language) = languages?.owner(of: identifier) ?? (identifier, nil)
         var text: VersionedText

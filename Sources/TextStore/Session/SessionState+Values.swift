@@ -8,32 +8,24 @@ extension SessionState {
         let active: TextRecord?
         /// The record that was active before; read only if an active file is damaged.
         let previous: TextRecord?
-        /// Whether the active file is damaged.
-        let isDamaged: Bool
         /// The waiting records, by their sets.
         let pending: [String: TextRecord]
+        /// The key of the group with which the text was switched.
+        let group: String?
         let floor: Floor?
         /// The time when the text was last found unchanged.
         let checked: Date?
 
         init(
-            active: TextRecord?, previous: TextRecord?, isDamaged: Bool, pending: [String: TextRecord], floor: Floor?, checked: Date?
+            active: TextRecord?, previous: TextRecord?, pending: [String: TextRecord], group: String?, floor: Floor?, checked: Date?
         ) {
-            self.active = active
-            self.previous = previous
-            self.isDamaged = isDamaged
-            self.pending = pending
-            self.floor = floor
-            self.checked = checked
+            (self.active, self.previous, self.pending) = (active, previous, pending)
+            (self.group, self.floor, self.checked) = (group, floor, checked)
         }
     }
 
     /// A shown bundled text that is newer than every earlier text and raises the floor.
-    struct Risen: Sendable {
-        var identifier: String
-        var rank: Rank
-        var digest: SHA256.Digest
-    }
+    typealias Risen = (identifier: String, rank: Rank, digest: SHA256.Digest)
 
     /// A text of the bundle, read at its registration.
     struct BundledText: Sendable {

@@ -14,11 +14,11 @@ struct SessionState: Sendable {
     var bundleFaults: [String: TextStoreError] = [:]
     /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
-    /// The number of clears; results of fetches from an earlier generation are dropped.
-    private(set) var generation: UInt64 = 0
     var versionSource: VersionSource? { didSet { invalidateResolutions() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
+    /// The newest accepted manifest; ahead of the one above until its record has been saved.
+    var accepted: VersionManifest?
     /// Texts with an unusable entry in the manifest.
     private(set) var unusable: [String: VersionManifest.Problem] = [:]
     var manifestRecord: ManifestRecord? { didSet { invalidateResolutions() } }
@@ -60,8 +60,6 @@ struct SessionState: Sendable {
     private(set) var groupOf: [String: String] = [:]
     /// The active ranks of each group on the shelf, registered or not, by the group's key.
     private(set) var shelved: [String: [String: Rank]] = [:]
-    /// The key of the group with which each text of the shelf was switched.
-    private var shelvedGroups: [String: String] = [:]
     /// The texts with active files that could not be read.
     private(set) var damaged: Set<String> = []
     /// The last choice for each group.
@@ -111,12 +109,9 @@ struct SessionState: Sendable {
         for identifier in identifiers { note(identifier) }
     }
 
-    /// Takes over the shelf's records of some texts.
-    mutating func take(
-        _ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String]), generation: UInt64
-    ) {
-        self.generation = generation
-        (shelved, shelvedGroups) = groups
+    /// Takes over the shelf's records of some texts, the texts with damaged active files, and the active ranks of each group.
+    mutating func take(_ texts: [(identifier: String, held: Held)], damaged: Set<String>, of groups: [String: [String: Rank]]) {
+        shelved = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
             if let known = held[text.identifier], let active = text.held.active, active.rank != known.active?.rank,
@@ -125,7 +120,7 @@ struct SessionState: Sendable {
                 foreign.insert(text.identifier)
             }
             held[text.identifier] = text.held
-            if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
+            if damaged.contains(text.identifier) { self.damaged.insert(text.identifier) } else { self.damaged.remove(text.identifier) }
             if loaded.contains(text.identifier) { join(text.identifier) }
         }
         touch(texts.lazy.map(\.identifier))
@@ -135,7 +130,7 @@ struct SessionState: Sendable {
 
     /// Replaces the manifest, which may move texts to other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
-        manifest = new
+        (manifest, accepted) = (new, new)
         invalidateResolutions()
         unusable = Dictionary((new?.problems ?? []).map { ($0.identifier, $0) }) { first, _ in first }
         groups = [:]
@@ -172,9 +167,9 @@ struct SessionState: Sendable {
         let problem = unusable[identifier]
         if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
         // A malformed entry may lack its group. The group of the last switch is then used, or else the group in the bundle.
-        if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
+        if problem != nil { return held[identifier]?.group ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
         // Until the manifest has arrived, the group of the last switch is used.
-        return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
+        return manifest == nil && versionSource?.remoteFile != nil ? held[identifier]?.group : nil
     }
 
     /// Returns the set that a text is fetched and switched with; a text without a group is a set of its own.
@@ -254,9 +249,6 @@ struct SessionState: Sendable {
     }
 
     // MARK: Changes and quiet
-
-    /// Returns the texts that have changed since the last call.
-    mutating func takeChanges() -> ChangedParts { changed.take() }
 
     /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
     mutating func invalidateResolutions() {

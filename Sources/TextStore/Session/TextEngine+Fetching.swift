@@ -12,19 +12,18 @@ extension TextEngine {
         launch(ticket) { [verify, time] fetcher in
             await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
         } then: { engine, response in
-            await engine.takeManifest(response, ticket, source, file, record)
+            await engine.takeManifest(response, ticket, source, record)
         }
     }
 
     private func takeManifest(
-        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
-        _ known: ManifestRecord
+        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord
     ) async {
         var record = known
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(try response.get(), ticket, source, file, &record)
+            manifest = try await newManifest(try response.get(), ticket, source, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -54,7 +53,7 @@ extension TextEngine {
             }
         }
         // Bundled texts may have become part of another set.
-        report(await shelf.change())
+        report(await shelf.publish())
         perform(actions)
     }
 
@@ -63,23 +62,19 @@ extension TextEngine {
     /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
-        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
         switch response {
         case .notModified:
-            guard record.body != nil else {
-                throw TextStoreError(
-                    .unexpectedStatus, "cannot get the manifest: the origin sent a 304 to an unconditional request; check the server")
-            }
-            guard let manifest = try await takenAgain(record, by: source, file),
+            guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
+            guard let manifest = try await takenAgain(record, by: source),
                 let outcome = try await shelf.accept(
                     manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
             report(outcome)
             return manifest
         case .modified(let response, _, let validator):
-            let parsed = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit)
-            let manifest = await taken(parsed, by: source)
+            let manifest = try await manifest(in: response.bytes, of: source)
             guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
             report(outcome)
@@ -92,24 +87,16 @@ extension TextEngine {
     }
 
     private func reportRefusals(of manifest: VersionManifest) {
-        for refusal in manifest.refusals { report(.refused(refusal)) }
+        for problem in manifest.problems { report(.refused(problem.refusal)) }
         var session = session.current
+        session.foreign = []
         session.replaceManifest(manifest)
-        let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
-        let floors = session.held.compactMapValues(\.floor)
-        for (identifier, offer) in offers {
-            guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
-            report(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
+        for identifier in session.loaded.sorted() where session.unusable[identifier] == nil {
+            if let refusal = session.refusalOfEntry(identifier) { report(.refused(refusal)) }
         }
     }
 
     // MARK: Sets
-
-    /// The result of fetching one text.
-    enum Fetched: Sendable {
-        case new(TextRecord)
-        case unchanged(String)
-    }
 
     /// Fetches a set, and stores it if every text is valid.
     func beginSet(_ plan: SetPlan) {
@@ -121,17 +108,7 @@ extension TextEngine {
     }
 
     private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
-        let results = await fetched(plan.items, responses)
-        var records: [TextRecord] = []
-        var unchanged: [String] = []
-        var faults: [TextStoreError] = []
-        for result in results {
-            switch result {
-            case .success(.new(let record)): records.append(record)
-            case .success(.unchanged(let identifier)): unchanged.append(identifier)
-            case .failure(let fault): faults.append(fault)
-            }
-        }
+        let (records, unchanged, faults) = await fetched(plan.items, responses)
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
@@ -150,8 +127,8 @@ extension TextEngine {
         let moment = moment
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
-                plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
-                unchanged: (unchanged, time.date),
+                plan.key, records, isActivated: policy.activation == .immediately, unchanged: (unchanged, time.date),
+                where: { $0.flights[plan.key] == plan.ticket },
                 onSaved: { [self] in
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.
                     for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
@@ -167,7 +144,7 @@ extension TextEngine {
         } catch {
             report(.refused(error))
             // Another process may have caused the refusal; its changes become visible before the next attempt.
-            report(await shelf.change())
+            report(await shelf.publish())
             end(plan, error)
         }
     }
@@ -183,35 +160,39 @@ extension TextEngine {
         perform(session.update { session in session.restart(plan, at: moment) }, of: plan.items.map(\.identifier))
     }
 
+    /// Evaluates the responses of a set.
+    ///
+    /// - Returns: The new records, the identifiers of the unchanged texts, and the faults of the others.
     @concurrent
     private func fetched(
         _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
-    ) async -> [Result<Fetched, TextStoreError>] {
-        zip(items, responses).map { item, response in
-            do throws(TextStoreError) { return .success(try fetched(item, response)) } catch {
-                return .failure(error.about(item.identifier))
+    ) async -> (records: [TextRecord], unchanged: [String], faults: [TextStoreError]) {
+        var records: [TextRecord] = [], unchanged: [String] = [], faults: [TextStoreError] = []
+        for (item, response) in zip(items, responses) {
+            do throws(TextStoreError) {
+                if let record = try fetched(item, response) { records.append(record) } else { unchanged.append(item.identifier) }
+            } catch {
+                faults.append(error.about(item.identifier))
             }
         }
+        return (records, unchanged, faults)
     }
 
+    /// Evaluates the response for one text; returns `nil` if the text is unchanged.
     private func fetched(
         _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
-    ) throws(TextStoreError) -> Fetched {
+    ) throws(TextStoreError) -> TextRecord? {
         switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
-        case (.copy(let record), _): return .new(record)
-        case (.fetch(let file, let expected, _), .modified(let response, _, let validator)):
+        case (.copy(let record), _): return record
+        case (.fetch(let file, let expected, let known), .modified(let response, _, let validator)):
             let record = try record(of: response, validator, item, file.url.absoluteString, expected)
-            guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
+            guard let known, known.rank.version != nil, known.rank == record.rank,
                 known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
-            else { return .new(record) }
-            return .unchanged(record.identifier)
+            else { return record }
+            return nil
         case (.fetch(let file, let expected, let known), _):
-            guard let known, item.validator != nil else {
-                throw TextStoreError(
-                    .unexpectedStatus,
-                    "cannot get \(file.url.absoluteString): the origin sent a 304 to an unconditional request; check the server")
-            }
+            guard let known, item.validator != nil else { throw .unaskedConfirmation(of: file.url.absoluteString) }
             return try confirmed(known, item, expected)
         }
     }
@@ -228,21 +209,21 @@ extension TextEngine {
             identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(response.headers))
     }
 
-    /// Evaluates a 304 response: the known bytes are those of the offered version.
+    /// Evaluates a 304 response: the known bytes are those of the offered version. Returns `nil` if they were known as such.
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
-    ) throws(TextStoreError) -> Fetched {
+    ) throws(TextStoreError) -> TextRecord? {
         if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
                 .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
         }
-        if known.rank == item.rank { return .unchanged(known.identifier) }
+        if known.rank == item.rank { return nil }
         var facts = known.facts
         facts.version = item.rank.version
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers))
+        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers)
     }
 
     // MARK: The origin
@@ -292,5 +273,11 @@ extension TextEngine {
             for await (number, response) in group { responses[number] = response }
             return responses
         }
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func unaskedConfirmation(of file: String) -> TextStoreError {
+        TextStoreError(.unexpectedStatus, "cannot get \(file): the origin sent a 304 to an unconditional request; check the server")
     }
 }

@@ -12,9 +12,6 @@ struct Following: Sendable {
 }
 
 extension TextEngine {
-    /// The delay before a removed directory is made again.
-    private static var removalTime: Duration { .seconds(1) }
-
     /// Begins to follow other processes if texts are observed, publishes their changes, and otherwise ends following.
     ///
     /// Many calls in a row cause one pass.
@@ -33,7 +30,8 @@ extension TextEngine {
         do {
             let outcome = try await shelf.follow(onEvent: { [weak self] in self?.updateFollowing() })
             following.withLock { $0.backOff = nil }
-            guard let outcome else { return updateFollowing(after: Self.removalTime) }
+            // The process that removes the directory may still be removing it, so it is made again later.
+            guard let outcome else { return updateFollowing(after: .seconds(1)) }
             report(outcome)
             // Another process may have deleted an observed text.
             if outcome.isForeign { begin() }

@@ -22,7 +22,7 @@ extension TextEngine {
         }
         let sight = session.read { $0.look(identifier, at: moment.date) }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
-        if case .loading = sight { try await waitUntilLoaded(identifier) }
+        if case .loading = sight { try await session.wait(for: identifier) { $0.loaded.contains($0.shown(identifier).0) ? () : nil } }
         begin([identifier], isAwaited: awaiting != .nothing)
         var timeIsOver = false
         if case .remote(let timeout) = awaiting { timeIsOver = try await waitUntilSettled(identifier, timeout) }
@@ -39,10 +39,6 @@ extension TextEngine {
         case .unknown, .loading:
             throw TextStoreError.unknown(identifier)
         }
-    }
-
-    private func waitUntilLoaded(_ identifier: String) async throws {
-        try await session.wait(for: identifier) { $0.loaded.contains($0.shown(identifier).0) ? () : nil }
     }
 
     /// Waits until no fetch is in flight for a text.

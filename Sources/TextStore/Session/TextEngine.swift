@@ -6,7 +6,7 @@ internal import StorePlatform
 @usableFromInline
 final class TextEngine: Sendable {
     /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
-    let session = WatchedState(SessionState()) { $0.takeChanges() }
+    let session = WatchedState(SessionState()) { $0.changed.take() }
     let shelf: Shelf
     let fetcher: any Origin<RemoteFile, RemoteText>
     let bundle: Bundle
@@ -17,7 +17,7 @@ final class TextEngine: Sendable {
     let verify: TextVerifier?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
-    private let increases = Broadcast<VersionIncrease>()
+    let increases = Broadcast<VersionIncrease>()
     /// The fetches in flight, by their tickets.
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
@@ -70,7 +70,7 @@ final class TextEngine: Sendable {
             // A fault of the bundle was reported above.
             await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
         }
-        let outcome = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
+        let outcome = await shelf.admit(identifiers, bundled, activatesPending: policy.activation != .manually)
         report(outcome)
         // The version source is usually set next. Without one, the first read of a text begins its refresh.
         let isLookedAt = session.read { session in
@@ -83,8 +83,7 @@ final class TextEngine: Sendable {
     func setVersionSource(_ source: VersionSource) async {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { report(.refused(fault)) }
-        for refusal in bundled?.refusals ?? [] { report(.refused(refusal)) }
-        if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
+        for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
         var ordered: [String] = []
         if let bundled {
             let (changed, outcome) = await shelf.carryOut(bundled)
@@ -93,7 +92,7 @@ final class TextEngine: Sendable {
         }
         let (record, manifest) = await keptManifest(of: source)
         let moment = moment
-        let outcome = await shelf.change(publishing: ordered) { session in
+        let outcome = await shelf.publish(ordered) { session in
             // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source
@@ -121,8 +120,7 @@ final class TextEngine: Sendable {
         }
         // A saved manifest parses again unless the source's mode is stricter now, and is accepted unless another process has accepted a
         // higher revision. Otherwise it is fetched again.
-        guard let parsed = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit),
-            case let manifest = await taken(parsed, by: source),
+        guard let manifest = try? await manifest(in: body, of: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
             let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
@@ -207,8 +205,6 @@ final class TextEngine: Sendable {
         for increase in outcome.increases { increases.send(increase) }
         if outcome.hasUnverified { verifyChanges() }
     }
-
-    func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }
 }
 
 /// Sends each element to the streams that are open at that time.

@@ -12,24 +12,26 @@ struct Floors: Hashable, Sendable {
         if let seen = other.edition { edition = max(edition ?? seen, seen) }
     }
 
-    /// Carries out the rollbacks of a manifest, which lead to its older versions although no text was fetched.
+    /// Carries out the epoch and the rollbacks of the bundled manifest if they count, although no text was fetched.
     ///
     /// - Parameters:
-    ///   - manifest: The manifest.
-    ///   - edition: The manifest's edition.
+    ///   - manifest: The bundled manifest.
+    ///   - order: The manifest's edition.
     ///   - active: The active places, which count as floors where the floors were lost.
     /// - Returns: The texts with changed floors.
-    mutating func rollBack(by manifest: VersionManifest, _ edition: Edition, _ active: [String: Pointer.Place]) -> [String] {
+    mutating func carryOut(_ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]) -> [String] {
+        if let edition, order <= edition { return [] }
         var changed: [String] = []
         for (identifier, entry) in manifest.entries where entry.isRollback {
             let place = active[identifier].map { Floor(rank: $0.rank, withdrawn: texts[identifier]?.withdrawn, digest: $0.digest) }
             guard let old = [texts[identifier], place].compactMap({ $0 }).max(by: { $0.rank < $1.rank }), let version = old.rank.version,
-                entry.version < version, edition > old.rank.epoch
+                entry.version < version, order > old.rank.epoch
             else { continue }
             texts[identifier] = Floor(
-                rank: Rank(epoch: edition, version: entry.version), withdrawn: max(old.withdrawn ?? version, version), digest: old.digest)
+                rank: Rank(epoch: order, version: entry.version), withdrawn: max(old.withdrawn ?? version, version), digest: old.digest)
             changed.append(identifier)
         }
+        if order.epoch > edition?.epoch ?? 0 || !changed.isEmpty { edition = order }
         return changed
     }
 

@@ -8,6 +8,7 @@ internal import StorePlatform
 /// The cost of adding an entry does not depend on the file's size. Once history dominates, the file is rewritten in one step as a single
 /// entry with the whole state. The owner holds the session's lock while it adds an entry.
 struct Journal: Sendable {
+    /// A numbered entry, of this file or of another log of the session.
     struct Entry: LogEntry {
         var serial: UInt64
         var content: [UInt8]

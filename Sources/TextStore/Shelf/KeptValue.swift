@@ -47,11 +47,11 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
             throw TextStoreError(
                 .fileSystem, "cannot encode “\(name)” of the session: this is a defect of the framework; report it", underlyingError: error)
         }
-        try makeDirectory()
+        try directory.make(options)
         try checkVersions()
         try SealedFile.session.save(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
-        for number in 1..<max(1, copies) {
+        for number in 1..<copies {
             do throws(TextStoreError) {
                 try SealedFile.session.save(bytes, as: file(number), in: directory, options: options)
             } catch {
@@ -59,12 +59,6 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
             }
         }
         return faults
-    }
-
-    func makeDirectory() throws(TextStoreError) {
-        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "cannot create the session's directory: \(error.message)", underlyingError: error)
-        }
     }
 
     func file(_ number: Int) -> String { "\(name).\(number)" }

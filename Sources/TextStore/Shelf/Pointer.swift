@@ -193,8 +193,6 @@ extension Pointer {
         let pending = try reader.table { reader throws(ByteReader.Foreign) in try reader.places() }
         checked = try reader.table { reader throws(ByteReader.Foreign) in try reader.date() }
         for (set, places) in pending { _ = replace(set, by: places) }
-        // Pointers of early versions have no groups.
-        guard !reader.isAtEnd else { return }
         try reader.all { reader throws(ByteReader.Foreign) in
             let group = try reader.text()
             try reader.all { reader throws(ByteReader.Foreign) in

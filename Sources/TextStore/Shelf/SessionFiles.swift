@@ -28,7 +28,21 @@ extension SealedFile.Reader {
     }
 }
 
+extension Directory {
+    /// Makes the directory of a session, unless it exists.
+    ///
+    /// - Throws: ``TextStoreError/Code/fileSystem``.
+    func make(_ options: FileWriteOptions) throws(TextStoreError) {
+        do throws(StoreError) { try create(durability: options.durability) } catch { throw .disk("create the session's directory", error) }
+    }
+}
+
 extension TextStoreError {
+    /// Makes the error of an operation that failed on the disk.
+    static func disk(_ operation: String, _ error: StoreError) -> TextStoreError {
+        TextStoreError(.fileSystem, "cannot \(operation): \(error.message)", underlyingError: error)
+    }
+
     static func saving(_ error: StoreError) -> TextStoreError {
         TextStoreError(
             error.isOfOtherVersion ? .damagedFile : .fileSystem, "cannot save a file of the session: \(error.message)",
@@ -39,9 +53,7 @@ extension TextStoreError {
     var isOfOtherVersion: Bool { (underlyingError as? StoreError)?.isOfOtherVersion == true }
 
     static func reading(_ error: StoreError) -> TextStoreError {
-        guard error.code == .unreadableRecord || error.isOfSocket else {
-            return TextStoreError(.fileSystem, "cannot read a file of the session: \(error.message)", underlyingError: error)
-        }
+        guard error.code == .unreadableRecord || error.isOfSocket else { return disk("read a file of the session", error) }
         return TextStoreError(
             .damagedFile, "cannot use a file of the session: \(error.message); the file is ignored", underlyingError: error)
     }

@@ -39,7 +39,7 @@ struct SessionLock {
             }
             throw .fileSystem("locking", path: directory.path(of: Self.fileName), errno: ESTALE)
         } catch {
-            throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
+            throw .disk("lock the session", error)
         }
     }
 }

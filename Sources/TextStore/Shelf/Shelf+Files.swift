@@ -15,21 +15,24 @@ extension Shelf {
         return result
     }
 
-    /// Removes the leftovers of killed processes, and shortens the journals for the next start.
+    /// Removes the leftovers of killed processes, and rewrites each journal in which history dominates as one entry with the whole state.
     ///
     /// Runs after the first operation that needs the session's lock anyway, rather than at opening, so that the first texts do not wait for
     /// it.
     private func tidy() {
         isUntidy = false
         sweep()
-        shorten()
+        do throws(TextStoreError) {
+            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
+            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
+        } catch {
+            // The journals keep their history; nothing is lost.
+            faults.append(error)
+        }
     }
 
     /// Reads the changes of other stores of this session; floors only rise.
-    ///
-    /// - Returns: Whether the floors exist and were read completely.
-    @discardableResult
-    func catchUp() -> Bool {
+    func catchUp() {
         if let reading = pointerJournal.read() {
             faults += reading.faults
             var newest = Pointer()
@@ -52,7 +55,6 @@ extension Shelf {
                 }
             }
         }
-        return floorsAreWhole
     }
 
     private func read<Value>(
@@ -68,11 +70,20 @@ extension Shelf {
 
     // MARK: Publishing
 
-    /// Publishes the records of some texts to the session, in one step with another change of it.
-    func publish(_ identifiers: some Sequence<String>, _ outcome: Outcome, _ change: Change = { _ in }) -> Outcome {
+    /// The texts that the session shows.
+    var registered: Set<String> { session.read { $0.loaded } }
+
+    /// Publishes the records of some texts to the session, in one step with another change of it; bundled texts that become visible raise
+    /// their floors.
+    ///
+    /// - Parameters:
+    ///   - identifiers: Registered texts with changed records or floors.
+    ///   - outcome: The outcome of the call so far.
+    ///   - change: A change of the session in the same step.
+    func publish(_ identifiers: [String] = [], _ outcome: Outcome = Outcome(), _ change: Change = { _ in }) -> Outcome {
+        var identifiers = identifiers
         var outcome = outcome
         var change = change
-        var identifiers = Array(identifiers)
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
@@ -81,12 +92,12 @@ extension Shelf {
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
-                texts = held(Array(registered))
+                texts = held(Array(registered.union(identifiers)))
             }
-            let (published, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
+            let (published, also, unreadable, groups) = (texts, change, damaged, pointer.groups)
             let risen = session.update { session in
                 also(&session)
-                session.take(published, of: groups, generation: generation)
+                session.take(published, damaged: unreadable, of: groups)
                 return session.resolve()
             }
             change = { _ in }
@@ -104,7 +115,7 @@ extension Shelf {
     /// Raises the floors of bundled texts that have become active.
     private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             return try locked { () throws(TextStoreError) in
                 catchUp()
                 let increases = risen(bundled)
@@ -124,7 +135,7 @@ extension Shelf {
 
     private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
-        return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
+        return identifiers.map { ($0, held($0)) }
     }
 
     /// Reads the records of texts, registered or not.
@@ -176,7 +187,7 @@ extension Shelf {
             if let place = pointer.pending[set]?[identifier] { pending[set] = record(place, of: identifier) }
         }
         return SessionState.Held(
-            active: active, previous: previous, isDamaged: damaged.contains(identifier), pending: pending,
+            active: active, previous: previous, pending: pending, group: pointer.groupsByText[identifier],
             floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 
@@ -241,23 +252,6 @@ extension Shelf {
         }
     }
 
-    /// Rewrites each journal in which history dominates as one entry with the whole state.
-    func shorten() {
-        do throws(TextStoreError) {
-            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
-            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
-        } catch {
-            // The journals keep their history; nothing is lost.
-            faults.append(error)
-        }
-    }
-
-    func makeDirectory() throws(TextStoreError) {
-        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "cannot create the session's directory: \(error.message)", underlyingError: error)
-        }
-    }
-
     func remove(_ file: RecordName) {
         loaded[file] = nil
         verdicts[file] = nil
@@ -266,9 +260,7 @@ extension Shelf {
     }
 
     private func remove(_ file: String) {
-        do throws(StoreError) { try directory.remove(file) } catch {
-            faults.append(TextStoreError(.fileSystem, "cannot remove an old file: \(error.message)", underlyingError: error))
-        }
+        do throws(StoreError) { try directory.remove(file) } catch { faults.append(.disk("remove an old file", error)) }
     }
 
     /// Removes unreferenced records, and temporary files of killed processes.
@@ -294,7 +286,7 @@ extension Shelf {
                 if isOld || (evenYoung && isRecord) { remove(name) }
             }
         } catch {
-            faults.append(TextStoreError(.fileSystem, "cannot list old files: \(error.message)", underlyingError: error))
+            faults.append(.disk("list old files", error))
         }
     }
 }

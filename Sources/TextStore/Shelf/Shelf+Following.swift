@@ -26,7 +26,7 @@ extension Shelf {
         do throws(TextStoreError) {
             // While the directory is followed, it exists, so there is always a file to watch. A directory that has just been removed is
             // made again later, because a new file would make its removal fail.
-            if watched == nil { try makeDirectory() }
+            if watched == nil { try directory.make(options) }
             // Repeated, because another process may replace the lock file before the watch begins.
             var hasLocks = true
             for _ in 0..<8 {
@@ -55,7 +55,7 @@ extension Shelf {
     }
 
     private func exists() throws(TextStoreError) -> Bool {
-        do throws(StoreError) { return try directory.status() != nil } catch { throw .unfollowed(error) }
+        do throws(StoreError) { return try directory.status() != nil } catch { throw .disk("follow other processes", error) }
     }
 
     /// Watches the file at the path of the lock file, unless it is watched.
@@ -65,13 +65,7 @@ extension Shelf {
             if let watched, watched.inode == inode, watched.watch.isValid { return }
             watched = try FileWatch(directory.path(of: SessionLock.fileName), for: .content) { _ in onEvent() }.map { ($0, inode) }
         } catch {
-            throw .unfollowed(error)
+            throw .disk("follow other processes", error)
         }
-    }
-}
-
-extension TextStoreError {
-    fileprivate static func unfollowed(_ error: StoreError) -> TextStoreError {
-        TextStoreError(.fileSystem, "cannot follow other processes: \(error.message)", underlyingError: error)
     }
 }

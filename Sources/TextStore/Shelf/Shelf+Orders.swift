@@ -1,20 +1,22 @@
-/// What the app's own bundle orders (T16).
+internal import StorePlatform
+
+/// The orders of the app's own bundle (T16).
 extension Shelf {
     /// Carries out the epoch and the rollbacks of the bundled manifest, which is part of the app and needs no verification.
     ///
     /// The order counts if its edition is above every accepted one: an older app, or a bundle older than the origin's manifest, orders
     /// nothing. A bundle without a higher epoch and without an effective rollback changes nothing, so the origin's manifests of its epoch
-    /// remain acceptable. The session learns of the new floors by the next ``change(publishing:_:)``.
+    /// remain acceptable. The session learns of the new floors by the next ``publish(_:_:_:)``.
     ///
     /// - Parameter manifest: The bundled manifest.
-    /// - Returns: The texts whose floors have changed, and the events.
+    /// - Returns: The registered texts whose floors have changed, and the events.
     func carryOut(_ manifest: VersionManifest) -> (changed: [String], Outcome) {
         guard let edition = manifest.edition, edition.epoch > 0 || manifest.entries.contains(where: { $0.value.isRollback }) else {
             return ([], Outcome())
         }
         let seen: Edition?, changed: [String]
         do throws(TextStoreError) {
-            try makeDirectory()
+            try directory.make(options)
             (seen, changed) = try locked { () throws(TextStoreError) in
                 catchUp()
                 let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
@@ -26,21 +28,7 @@ extension Shelf {
             faults.append(error)
             (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
         }
-        guard seen != floors.edition else { return (changed, Outcome()) }
-        return (changed, Outcome(events: Self.events(from: seen, to: edition, .max)))
-    }
-}
-
-extension Floors {
-    /// Carries out the epoch and the rollbacks of the bundled manifest if they count.
-    ///
-    /// - Returns: The texts with changed floors.
-    fileprivate mutating func carryOut(
-        _ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]
-    ) -> [String] {
-        if let edition, order <= edition { return [] }
-        let changed = rollBack(by: manifest, order, active)
-        if order.epoch > edition?.epoch ?? 0 || !changed.isEmpty { edition = order }
-        return changed
+        let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
+        return (changed.filter(registered.contains), Outcome(events: events))
     }
 }

@@ -64,7 +64,7 @@ extension Shelf {
     /// Publishes all registered texts to the session again.
     func lookAgain() -> Outcome {
         isForeign = true
-        return publish([], Outcome())
+        return publish()
     }
 }
 

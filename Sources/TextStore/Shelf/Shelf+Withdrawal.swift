@@ -15,6 +15,9 @@ extension Shelf {
         }
     }
 
+    /// The newest manifest that this process has accepted; `nil` while none is known.
+    var newest: VersionManifest? { session.read { $0.accepted } }
+
     /// Whether another process has accepted a newer manifest than this one.
     var isBehind: Bool { newest.map { ($0.edition ?? Edition()) < (floors.edition ?? Edition()) } ?? false }
 

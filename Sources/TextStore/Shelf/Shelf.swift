@@ -7,6 +7,9 @@ internal import StorePlatform
 /// The actor has a queue of its own, and none of its methods suspends. Comparing with the floor, storing, and publishing to the session are
 /// therefore one critical section, and observers see changes in order. The session's lock extends this to other processes.
 ///
+/// Pointer and floors follow from the entries of their journals, and one entry of the pointer's journal switches a whole set. The session
+/// holds what was published last.
+///
 /// The order on disk is records, pointer, floors. Wherever a process is killed, the pointer names whole files, and no floor is above every
 /// saved version.
 actor Shelf {
@@ -26,7 +29,6 @@ actor Shelf {
     nonisolated let manifestFile: KeptValue<ManifestRecord>
     /// The records of registered texts, by their files.
     var loaded: [RecordName: TextRecord] = [:]
-    var registered: Set<String> = []
     /// Whether a record counts only after the app's verifier has accepted its bytes in this process.
     let verifies: Bool
     /// The verifier's verdicts on records that this store has read, by their files.
@@ -43,10 +45,6 @@ actor Shelf {
     private(set) var isOpen = false
     /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// The number of clears, by which results from before a clear are recognized.
-    var generation: UInt64 = 0
-    /// The newest manifest that was accepted in this process; `nil` while none is known.
-    var newest: VersionManifest?
     var faults: [TextStoreError] = []
     /// The device's random number, by which shares of devices are drawn; `nil` until it is needed.
     var deviceNumber: UInt64?
@@ -91,10 +89,12 @@ actor Shelf {
     /// The cost depends on these texts only, not on those admitted before.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts.
+    ///   - identifiers: The texts, which the session counts as loaded from now on.
+    ///   - bundled: The results of reading their bundled files.
     ///   - activatesPending: Whether the first call activates waiting sets.
-    ///   - change: A change of the session in the same step.
-    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Outcome {
+    func admit(
+        _ identifiers: [String], _ bundled: [String: Result<SessionState.BundledText, TextStoreError>] = [:], activatesPending: Bool
+    ) -> Outcome {
         var outcome = Outcome()
         if !isOpen {
             isOpen = true
@@ -107,13 +107,12 @@ actor Shelf {
             }
             isUntidy = true
         }
-        registered.formUnion(identifiers)
-        return publish(identifiers, outcome, change)
+        return publish(identifiers, outcome) { $0.load(identifiers, bundled) }
     }
 
     private func open(activatesPending: Bool, mayWrite: Bool) -> Outcome {
         var outcome = Outcome()
-        let floorsWereRead = catchUp()
+        catchUp()
         if activatesPending, !pointer.pending.isEmpty {
             do throws(TextStoreError) {
                 try switchPending(&outcome)
@@ -127,7 +126,7 @@ actor Shelf {
         }
         if mayWrite {
             // Without readable floors, it is unknown which increases were reported, so none is reported.
-            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
+            if !behind.isEmpty, case let increases = activated(behind), floorsAreWhole { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
@@ -144,22 +143,21 @@ actor Shelf {
     ///   - set: The set's key.
     ///   - records: The set's texts.
     ///   - isActivated: Whether the set becomes active; otherwise it waits.
-    ///   - begun: The generation in which the set's fetch began.
     ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
+    ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
     ///   - change: A change of the session in the same step; not called if nothing is stored.
-    /// - Returns: `nil` if everything was deleted since the fetch began.
+    /// - Returns: `nil` if the set does not count; the shelf remains unchanged.
     /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet``, ``TextStoreError/Code/withdrawn``, or
     ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
-        _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
-        onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
+        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([String], Date) = ([], .distantPast),
+        where counts: @Sendable (SessionState) -> Bool = { _ in true }, onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
     ) throws(TextStoreError) -> Outcome? {
-        guard begun == generation else { return nil }
+        guard session.read(counts) else { return nil }
         var outcome = Outcome()
         if !records.isEmpty {
-            try makeDirectory()
-            outcome.hasSwitched = isActivated
+            try directory.make(options)
             outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
@@ -173,7 +171,9 @@ actor Shelf {
         let new = Set(records.map(\.identifier))
         let isForeign = session.read { state in
             state.members(of: set).contains { identifier in
-                guard !new.contains(identifier), let held = state.held[identifier], !held.isDamaged else { return false }
+                guard !new.contains(identifier), !state.damaged.contains(identifier), let held = state.held[identifier] else {
+                    return false
+                }
                 let place = pointer.active[identifier]
                 return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
             }
@@ -229,7 +229,7 @@ actor Shelf {
             catchUp()
             try switchPending(&outcome)
         }
-        return publish(registered, outcome)
+        return publish(Array(registered), outcome)
     }
 
     private func switchPending(_ outcome: inout Outcome) throws(TextStoreError) {
@@ -265,14 +265,7 @@ actor Shelf {
         outcome.increases += activated(places)
     }
 
-    /// Changes the session without changing files; bundled texts that become visible raise their floors.
-    ///
-    /// - Parameters:
-    ///   - identifiers: Texts with changed records or floors.
-    ///   - change: A change of the session in the same step.
-    func change(publishing identifiers: [String] = [], _ change: Change = { _ in }) -> Outcome { publish(identifiers, Outcome(), change) }
-
-    /// Accepts a manifest, and removes the waiting sets that it withdraws.
+    /// Accepts a manifest if it still counts, and removes the waiting sets that it withdraws, in one step.
     ///
     /// The sets are removed before the edition is saved, so a process killed in between fetches the manifest again.
     ///
@@ -280,35 +273,30 @@ actor Shelf {
     ///   - manifest: The manifest.
     ///   - policy: Supplies the highest epoch accepted without verification, and the largest revision jump that causes no event.
     ///   - isVerified: Whether the app's verifier has accepted the manifest.
+    ///   - counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
+    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
     /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
     ///   or ``TextStoreError/Code/fileSystem``.
-    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Outcome {
+    func accept(
+        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool,
+        where counts: @Sendable (SessionState) -> Bool = { _ in true }
+    ) throws(TextStoreError) -> Outcome? {
+        guard session.read(counts) else { return nil }
         let found = manifest.edition
-        if found != nil { try makeDirectory() }
+        if found != nil { try directory.make(options) }
         var outcome = Outcome(), changed: [String] = []
         try locked { () throws(TextStoreError) in
             catchUp()
             let seen = floors.edition
             try check(found ?? Edition(), against: seen, policy, isVerified: isVerified)
             changed = try dropWithdrawn(by: manifest, &outcome)
-            newest = manifest
+            session.update { $0.accepted = manifest }
             guard let found, found != seen else { return }
             outcome.events += Self.events(from: seen, to: found, policy.revisionJump)
             floors.edition = found
             saveFloors([])
         }
-        return publish(changed, outcome)
-    }
-
-    /// Accepts a manifest if it still counts, in one step.
-    ///
-    /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
-    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
-    func accept(
-        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
-    ) throws(TextStoreError) -> Outcome? {
-        guard session.read(counts) else { return nil }
-        return try accept(manifest, policy, isVerified: isVerified)
+        return publish(changed.filter(registered.contains), outcome)
     }
 
     private func check(
@@ -343,9 +331,6 @@ actor Shelf {
         return events
     }
 
-    /// Forgets the newest manifest, because the version source has changed.
-    func forgetManifest() { newest = nil }
-
     /// Saves the manifest's record after a fetch, unless that fetch was abandoned.
     ///
     /// - Returns: The fault of the save, if any.
@@ -370,11 +355,9 @@ actor Shelf {
             }
             sweep(evenYoung: true)
         }
-        generation += 1
-        newest = nil
         // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
-        return publish(registered, Outcome(), change)
+        return publish(Array(registered), Outcome(), change)
     }
 }
 

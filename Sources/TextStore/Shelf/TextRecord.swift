@@ -122,11 +122,3 @@ extension ByteReader {
             isVerified: try flag(), fetchedAt: try self.date())
     }
 }
-
-/// File names for arbitrary strings: every string has one, it contains no path, and two strings never share one.
-enum FileNames {
-    /// Returns the SHA-256 of a name in composed normal form, so that two spellings of one string are one name.
-    static func digest(of name: String) -> SHA256.Digest {
-        SHA256.digest(of: Array(name.normalFormC.utf8))
-    }
-}

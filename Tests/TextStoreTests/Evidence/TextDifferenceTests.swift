@@ -89,7 +89,8 @@ struct TextDifferenceTests {
             var dice = SplitMix(seed: seed)
             func list() -> [Int] { (0..<Int.random(in: 0...9, using: &dice)).map { _ in Int.random(in: 0..<4, using: &dice) } }
             let (left, right) = (list(), list())
-            let same = Edit<Int>.list(from: left, to: right).filter { if case .same = $0 { true } else { false } }
+            let steps = TextDifference.steps(from: left.map { "\($0)" }, to: right.map { "\($0)" })
+            let same = steps.filter { if case .same = $0 { true } else { false } }
             #expect(same.count == longest(left[...], right[...]), "seed \(seed): \(left) \(right)")
         }
     }

@@ -96,7 +96,7 @@ struct ManifestTests {
         let manifest = try VersionManifest(parsing: Data(#"{"texts":{"a":"1.0.0","bad":\#(value),"z":"2.0.0"}}"#.utf8))
         #expect(manifest.entries.keys.sorted() == ["a", "z"])
         #expect(manifest.problems.map(\.identifier) == ["bad"])
-        #expect(manifest.refusals[0].description.contains("bad"))
+        #expect(manifest.problems[0].refusal.description.contains("bad"))
     }
 
     @Test func `T6: an identifier that is listed twice has no entry`() throws {

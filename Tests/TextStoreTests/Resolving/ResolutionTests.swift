@@ -5,29 +5,22 @@ import Testing
 /// T1, T3, T7: the pure decisions, as tables.
 struct ResolutionTests {
     struct Row: Sendable, CustomStringConvertible {
-        var cache: String?, bundle: String?, remote: String?
-        var order: [Resolution.Origin]
-        var description: String { "cache \(cache ?? "none") bundle \(bundle ?? "none") remote \(remote ?? "none")" }
+        var cache: String?, bundle: String?
+        var choice: VersionedText.Origin?
+        var description: String { "cache \(cache ?? "none") bundle \(bundle ?? "none")" }
     }
 
     /// `-` stands for an unversioned text, `nil` for a missing one.
     @Test(arguments: [
-        Row(cache: "1.0.0", bundle: "1.0.0", remote: "1.0.0", order: [.cache, .bundle, .remote]),
-        Row(cache: "1.0.0", bundle: "2.0.0", remote: "1.5.0", order: [.bundle, .remote, .cache]),
-        Row(cache: "1.0.0", bundle: "1.0.0", remote: "2.0.0", order: [.remote, .cache, .bundle]),
-        Row(cache: "-", bundle: "0.0.0", remote: "-", order: [.bundle, .cache, .remote]),
-        Row(cache: "-", bundle: "-", remote: "-", order: [.cache, .bundle, .remote]),
-        Row(cache: "2.0.0-rc.1", bundle: "2.0.0", remote: nil, order: [.bundle, .cache]),
-        Row(cache: nil, bundle: "-", remote: "0.0.0-0", order: [.remote, .bundle]),
-        Row(cache: "1.0.0+2", bundle: "1.0.0+9", remote: nil, order: [.cache, .bundle]),
-        Row(cache: nil, bundle: nil, remote: "1.0.0", order: [.remote]),
-        Row(cache: nil, bundle: nil, remote: nil, order: []),
+        Row(cache: "1.0.0", bundle: "1.0.0", choice: .cache), Row(cache: "1.0.0", bundle: "2.0.0", choice: .bundle),
+        Row(cache: "2.0.0", bundle: "1.5.0", choice: .cache), Row(cache: "-", bundle: "0.0.0-0", choice: .bundle),
+        Row(cache: "0.0.0-0", bundle: "-", choice: .cache), Row(cache: "-", bundle: "-", choice: .cache),
+        Row(cache: "2.0.0-rc.1", bundle: "2.0.0", choice: .bundle), Row(cache: "1.0.0+2", bundle: "1.0.0+9", choice: .cache),
+        Row(cache: nil, bundle: "-", choice: .bundle), Row(cache: "-", bundle: nil, choice: .cache),
+        Row(cache: nil, bundle: nil, choice: nil),
     ])
-    func `T1: the latest version comes first, among equals the most local, and unversioned texts last`(row: Row) {
-        let candidates = [(Resolution.Origin.remote, row.remote), (.bundle, row.bundle), (.cache, row.cache)].compactMap { origin, text in
-            text.map { Resolution.Candidate(origin: origin, rank: rank($0)) }
-        }
-        #expect(Resolution.order(candidates) == row.order)
+    func `T1: the latest version wins, among equals the most local, and an unversioned text is the lowest`(row: Row) {
+        #expect(Resolution.choice(cached: row.cache.map { rank($0) }, bundled: row.bundle.map { rank($0) }) == row.choice)
     }
 
     @Test(

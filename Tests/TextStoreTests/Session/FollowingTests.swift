@@ -37,8 +37,7 @@ struct FollowingTests {
 
     private func switches(_ shelf: Shelf, _ identifier: String, _ version: Int) async throws {
         let record = record(identifier, "\(version).0.0", "\(identifier) \(version)")
-        let generation = await shelf.generation
-        #expect(try await shelf.store("text/" + identifier, [record], isActivated: true, begun: generation) != nil)
+        #expect(try await shelf.store("text/" + identifier, [record], isActivated: true) != nil)
     }
 
     @Test func `D9: a text that another store switches or deletes is published`() async throws {
@@ -67,7 +66,7 @@ struct FollowingTests {
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
         try await until { await store.engine.shelf.watched != nil }
-        _ = try await other.store("text/eula", [record("eula", "2.0.0", "eula 2")], isActivated: false, begun: 0)
+        _ = try await other.store("text/eula", [record("eula", "2.0.0", "eula 2")], isActivated: false)
         try await until { await store.engine.shelf.pointer.pending.count == 1 }
         #expect(shown.texts == ["eula 1"])
         #expect(try await other.activatePending().hasSwitched)

@@ -46,18 +46,18 @@ struct ForgettingTests {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
-            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+            _ = await shelf.admit(names, activatesPending: false)
         }
-        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
+        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true)
         _ = try await second.clear()
         let error = await #expect(throws: TextStoreError.self) {
-            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
+            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
         // The session has now read the clearing, and accepts the whole set.
-        _ = await first.change()
-        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
+        _ = await first.publish()
+        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true)
         #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
     }
 
@@ -92,7 +92,7 @@ struct ForgettingTests {
             try FileManager.default.moveItem(at: bench.place.file("kept-" + name), to: bench.place.file(name))
         }
         _ = try await ledger().accept(acceptance("privacy"))
-        for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).newest() != nil) }
+        for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).history.newest() != nil) }
     }
 
     @Test func `T13: damaged acceptances do not prevent a new one`() async throws {
@@ -101,7 +101,7 @@ struct ForgettingTests {
         _ = try await ledger().accept(acceptance)
         #expect(try bench.place.damage("accepted") == 2)
         _ = try await ledger().accept(acceptance)
-        #expect(try await ledger().history(of: "eula").newest() != nil)
+        #expect(try await ledger().history(of: "eula").history.newest() != nil)
     }
 
     @Test func `T8: waiting for the session's lock blocks no other task`() async throws {

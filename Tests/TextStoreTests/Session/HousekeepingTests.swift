@@ -26,7 +26,7 @@ struct HousekeepingTests {
     private func stored() async throws -> Shelf {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
-        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true, begun: 0)
+        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true)
         return shelf
     }
 
@@ -57,7 +57,7 @@ struct HousekeepingTests {
         // Beyond this size, the next entry would rewrite the file.
         while try size() <= 1 << 14 {
             number += 1
-            _ = try await first.store("text/eula", [record("eula", "1.0.\(number)", "text \(number)")], isActivated: true, begun: 0)
+            _ = try await first.store("text/eula", [record("eula", "1.0.\(number)", "text \(number)")], isActivated: true)
             try #require(number < 1_000)
         }
         let before = try size()
@@ -87,8 +87,8 @@ struct HousekeepingTests {
         let other = try await stored()
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
-        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
-        _ = try await other.store("text/privacy", [record("privacy", "2.0.0", "waits")], isActivated: false, begun: 0)
+        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
+        _ = try await other.store("text/privacy", [record("privacy", "2.0.0", "waits")], isActivated: false)
         let before = Set(place.files)
         for name in before { try put(name, minutesAgo: 600) }
         #expect(try await shelf.accept(revision: nil, ["privacy": "2.0.0"]).faults.isEmpty)
@@ -110,7 +110,7 @@ struct HousekeepingTests {
         for identifier in ["", "eula", "../../x", "é"] {
             let name = RecordName(of: identifier)
             let text = name.text
-            #expect(RecordName(text) == name && text.hasSuffix(".text") && text.hasPrefix(FileNames.digest(of: identifier).hex))
+            #expect(RecordName(text) == name && text.hasSuffix(".text") && text.hasPrefix(RecordName.digest(of: identifier).hex))
             #expect(RecordName(of: identifier) != name)
             for index in text.indices {
                 let others = "0f-.tG/".filter { $0 != text[index] }.map { text.replacingCharacters(in: index...index, with: String($0)) }

@@ -63,7 +63,7 @@ struct RefreshTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
     }
 
-    @Test func `T9: the manifest is revalidated after its interval and not before, even after restarts`() async throws {
+    @Test func `T1, T9: a manifest is revalidated only after its interval, and a bundled text that it lists is not fetched`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         for _ in 1...2 { _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient) }
         #expect(bench.origin.requests(to: "/versions.json").map(\.status) == [200])
@@ -77,6 +77,7 @@ struct RefreshTests {
         bench.time.shiftDate(by: .seconds(-365 * 86_400))
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
         #expect(bench.origin.requests(to: "/versions.json").count == 4)
+        #expect(bench.origin.requests(to: "/eula.txt").isEmpty)
     }
 
     @Test func `T9: a failed manifest is retried after growing pauses`() async throws {

@@ -133,9 +133,9 @@ struct RefusalTests {
     }
 
     @Test func `T11: names that differ in case are distinct, and two spellings of one string are equal`() async throws {
-        #expect(FileNames.digest(of: "EULA") != FileNames.digest(of: "eula"))
-        #expect(FileNames.digest(of: "e\u{301}😀") == FileNames.digest(of: "\u{E9}😀"))
-        #expect(FileNames.digest(of: "a/b") != FileNames.digest(of: "a"))
+        #expect(RecordName.digest(of: "EULA") != RecordName.digest(of: "eula"))
+        #expect(RecordName.digest(of: "e\u{301}😀") == RecordName.digest(of: "\u{E9}😀"))
+        #expect(RecordName.digest(of: "a/b") != RecordName.digest(of: "a"))
     }
 
     @Test func `T11: texts that differ in case stay distinct after a restart, and spellings of one name are one text`() async throws {

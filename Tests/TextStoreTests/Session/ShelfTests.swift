@@ -40,10 +40,10 @@ struct ShelfTests {
         let one = shelf(), other = shelf()
         _ = await one.admit(["eula"], activatesPending: false)
         _ = await other.admit(["eula"], activatesPending: false)
-        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
         for shelf in [one, other] {
             let error = await #expect(throws: TextStoreError.self) {
-                try await shelf.store("text/eula", [record("eula", lower, "low")], isActivated: true, begun: 0)
+                try await shelf.store("text/eula", [record("eula", lower, "low")], isActivated: true)
             }
             #expect(error?.code == .belowFloor && error?.identifier == "eula")
         }
@@ -54,7 +54,7 @@ struct ShelfTests {
         let written = record("é/🧾", "1.2.3-rc.1+b", "Text\n\u{FEFF}with a mark inside")
         let first = shelf()
         _ = await first.admit([written.identifier], activatesPending: false)
-        _ = try await first.store("text/x", [written], isActivated: true, begun: 0)
+        _ = try await first.store("text/x", [written], isActivated: true)
         #expect(await active(written.identifier) == written)
     }
 
@@ -132,13 +132,13 @@ struct ShelfTests {
         let one = shelf(), other = shelf()
         _ = await one.admit(["eula"], activatesPending: false)
         _ = await other.admit(["privacy"], activatesPending: false)
-        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
-        _ = try await other.store("text/privacy", [record("privacy", "3.0.0", "three")], isActivated: true, begun: 0)
+        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
+        _ = try await other.store("text/privacy", [record("privacy", "3.0.0", "three")], isActivated: true)
         let between = shelf()
         _ = await between.admit(["eula", "privacy"], activatesPending: false)
         #expect(await between.floors.texts.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "3.0.0"])
         _ = try await one.accept(revision: 7, ["eula": "2.1.0"])
-        _ = try await one.store("text/eula", [record("eula", "2.1.0", "two and one")], isActivated: true, begun: 0)
+        _ = try await one.store("text/eula", [record("eula", "2.1.0", "two and one")], isActivated: true)
         let next = shelf()
         _ = await next.admit(["eula", "privacy"], activatesPending: false)
         #expect(await next.floors.texts.mapValues { $0.rank.version?.description } == ["eula": "2.1.0", "privacy": "3.0.0"])
@@ -149,11 +149,11 @@ struct ShelfTests {
 
     @Test func `T4: a store whose file another one has removed finds the newer text without a fault`() async throws {
         let one = shelf(), other = shelf()
-        _ = try await one.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true, begun: 0)
+        _ = try await one.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true)
         // The store knows the place of the first version, and has not read it yet.
         _ = await other.admit(["privacy"], activatesPending: false)
         for number in 2...4 {
-            _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true, begun: 0)
+            _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true)
         }
         let outcome = await other.admit(["eula"], activatesPending: false)
         #expect(other.session.read { $0.held["eula"]?.active?.text } == "4")
@@ -162,19 +162,22 @@ struct ShelfTests {
 
     @Test func `T13: two stores of one session keep each other's acceptances`() async throws {
         let ledgers = (0..<2).map { _ in AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
-        for (number, ledger) in ledgers.enumerated() { #expect(try await ledger.history(of: "\(number)").newest() == nil) }
+        for (number, ledger) in ledgers.enumerated() { #expect(try await ledger.history(of: "\(number)").history.newest() == nil) }
         for (number, ledger) in ledgers.enumerated() {
             _ = try await ledger.accept(Acceptance(identifier: "\(number)", version: nil, digest: "", date: Date()))
         }
         let next = AcceptanceLedger(directory: directory, options: FileWriteOptions())
-        for number in ledgers.indices { #expect(try await next.history(of: "\(number)").newest() != nil) }
+        for number in ledgers.indices { #expect(try await next.history(of: "\(number)").history.newest() != nil) }
     }
 
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
-        _ = try await shelf.clear()
-        #expect(try await shelf.store("text/eula", [record("eula", "1.0.0", "x")], isActivated: true, begun: 0) == nil)
+        shelf.session.update { $0.setFlight(1, of: "text/eula") }
+        _ = try await shelf.clear { $0.forgetFetches() }
+        let outcome = try await shelf.store(
+            "text/eula", [record("eula", "1.0.0", "x")], isActivated: true, where: { $0.flights["text/eula"] == 1 })
+        #expect(outcome == nil)
         #expect(!place.files.contains { $0.hasSuffix(".text") })
     }
 }

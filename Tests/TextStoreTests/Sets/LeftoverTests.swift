@@ -107,7 +107,7 @@ struct LeftoverTests {
         try session.register([bench.source("eula")])
         session.load(["eula"], [:])
         session.setFlight(1, of: "text/eula")
-        let plan = SetPlan(ticket: 1, key: "text/eula", generation: 0, items: [], offers: ["eula": session.offer(for: "eula")])
+        let plan = SetPlan(ticket: 1, key: "text/eula", items: [], offers: ["eula": session.offer(for: "eula")])
         let now = bench.time.now, kept = record("eula", "1.0.0", "one")
         session.setEnded(plan, code.map { TextStoreError($0, "") }, keeping: [kept], at: SessionMoment(bench.time))
         #expect(session.flights.isEmpty)
@@ -155,13 +155,13 @@ struct LeftoverTests {
     @Test func `T14: a file that cannot be removed is reported as a fault, and the newer text is stored`() async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
-        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true, begun: 0)
+        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true)
         let file = try #require(bench.place.files.first { $0.hasSuffix(".text") })
-        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
         // A nonempty directory cannot be removed like a file.
         try FileManager.default.removeItem(at: bench.place.file(file))
         try FileManager.default.createDirectory(at: bench.place.file(file).appending(path: "in the way"), withIntermediateDirectories: true)
-        let outcome = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true, begun: 0)
+        let outcome = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true)
         #expect(outcome?.faults.contains { $0.code == .fileSystem && $0.message.contains("removing") } == true)
         #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "three")
     }
@@ -175,7 +175,7 @@ struct LeftoverTests {
         var sizes: [Int] = []
         for name in names {
             let before = sizes.isEmpty ? LogFormat.headerSize : try size()
-            _ = try await shelf.store("text/\(name)", [record(name, "1.0.0", name)], isActivated: true, begun: 0)
+            _ = try await shelf.store("text/\(name)", [record(name, "1.0.0", name)], isActivated: true)
             sizes.append(try size() - before)
         }
         #expect(Set(sizes).count == 1, "\(sizes)")

@@ -185,17 +185,17 @@ struct PublishedSetTests {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
-            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+            _ = await shelf.admit(names, activatesPending: false)
         }
-        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
-        _ = await other.change()
-        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
-        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true, begun: 0)
+        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
+        _ = await other.publish()
+        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
+        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true)
         let error = await #expect(throws: TextStoreError.self) {
-            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true, begun: 0)
+            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
-        _ = await other.change()
+        _ = await other.publish()
         #expect(other.session.read { session in names.map { session.resolved[$0]?.text.text } } == ["eula 2", "privacy 2"])
     }
 }

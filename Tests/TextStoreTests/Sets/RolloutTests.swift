@@ -54,7 +54,7 @@ struct RolloutTests {
         for entry in [#"{"version":"2.0.0","when":\#(when)}"#, #"[{"version":"2.0.0","when":\#(when)},{"version":"1.0.0"}]"#] {
             let found = try chosen(entry)
             #expect(found.entries.keys.sorted() == ["privacy"] && found.problems.map(\.identifier) == ["eula"], "\(entry)")
-            #expect(found.refusals.first?.code == .malformedEntry && found.refusals.first?.message.isEmpty == false)
+            #expect(found.problems.first?.refusal.code == .malformedEntry && found.problems.first?.reason.isEmpty == false)
         }
     }
 

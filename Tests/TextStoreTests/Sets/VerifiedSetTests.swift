@@ -161,7 +161,7 @@ struct VerifiedSetTests {
     @Test func `T7, T15: a waiting set that another process has saved stays until its records are verified`() async throws {
         let other = bench.place.shelf()
         _ = try await other.store(
-            "group/g", [record("eula", "2.0.0", "eula 2"), record("privacy", "2.0.0", "privacy 2")], isActivated: false, begun: 0)
+            "group/g", [record("eula", "2.0.0", "eula 2"), record("privacy", "2.0.0", "privacy 2")], isActivated: false)
         let shelf = Shelf(
             directory: Directory(path: bench.place.url.path(percentEncoded: false)), options: FileWriteOptions(),
             session: WatchedState(SessionState()), verifies: true)
@@ -178,21 +178,21 @@ struct VerifiedSetTests {
         _ = try await one.accept(revision: 1, ["eula": "2.0.0"])
         _ = try await other.accept(revision: 2, ["eula": "1.0.0"])
         let error = await #expect(throws: TextStoreError.self) {
-            try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+            try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated)
         }
         #expect(error?.code == .withdrawn && error?.identifier == "eula")
         #expect(error?.message.contains("another process") == true)
         // The manifest does not list unversioned texts.
-        _ = try await one.store("text/notes", [record("notes", nil, "notes")], isActivated: isActivated, begun: 0)
+        _ = try await one.store("text/notes", [record("notes", nil, "notes")], isActivated: isActivated)
         _ = try await one.accept(revision: 2, ["eula": "2.0.0"])
-        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated)
     }
 
     @Test func `T7: a waiting set of a newer manifest that another process has accepted is activated`() async throws {
         let (one, other) = (bench.place.shelf(), bench.place.shelf())
         _ = try await one.accept(revision: 1, ["eula": "1.0.0"])
         _ = try await other.accept(revision: 2, ["eula": "2.0.0"])
-        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false, begun: 0)
+        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false)
         #expect(try await one.activatePending().hasSwitched)
         #expect(await one.floors.texts["eula"]?.rank.version == SemanticVersion("2.0.0"))
     }
@@ -222,12 +222,12 @@ struct VerifiedSetTests {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
-            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
-            _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+            _ = await shelf.admit(names, activatesPending: false)
+            _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         }
-        _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true, begun: 0)
+        _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true)
         let error = await #expect(throws: TextStoreError.self) {
-            try await one.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: true, begun: 0)
+            try await one.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
     }

@@ -228,7 +228,7 @@ extension Shelf {
         var manifest = try VersionManifest(parsing: Data("{}".utf8))
         manifest.revision = revision
         manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }
-        return try accept(manifest, TextStorePolicy(), isVerified: false)
+        return try accept(manifest, TextStorePolicy(), isVerified: false) ?? Outcome()
     }
 }
 
