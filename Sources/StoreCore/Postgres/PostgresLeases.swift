@@ -12,14 +12,12 @@ final class PostgresLeases: Sendable {
 
     private struct Waiter {
         let lease: Int64
-        let continuation: CheckedContinuation<Event, Never>
+        let events: AsyncStream<Event>.Continuation
     }
 
     private struct State {
         var waiters: [UInt64: Waiter] = [:]
         var lastTicket: UInt64 = 0
-        /// The tickets of tasks that were canceled before they waited.
-        var canceled: Set<UInt64> = []
         /// The latest endings, for a task that is about to wait for one of them.
         var recent: [(lease: Int64, event: Event)] = []
         /// The watched session of a holder.
@@ -33,35 +31,22 @@ final class PostgresLeases: Sendable {
 
     /// Waits for the end of a lease, for at most a duration.
     func wait(for lease: Int64, atMost duration: Duration) async -> Event {
+        // The first event ends the wait.
+        let (events, waiter) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let ticket = state.withLock { state in
             state.lastTicket += 1
+            state.waiters[state.lastTicket] = Waiter(lease: lease, events: waiter)
+            if let recent = state.recent.last(where: { $0.lease == lease }) { waiter.yield(recent.event) }
             return state.lastTicket
         }
+        defer { state.withLock { $0.waiters[ticket] = nil } }
         let timer = Task.detached {
             try await Task.sleep(for: duration)
-            self.resume(ticket, .tryAgain)
+            waiter.yield(.tryAgain)
         }
         defer { timer.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let event = state.withLock { state -> Event? in
-                    if state.canceled.remove(ticket) != nil { return .tryAgain }
-                    if let recent = state.recent.last(where: { $0.lease == lease }) { return recent.event }
-                    state.waiters[ticket] = Waiter(lease: lease, continuation: continuation)
-                    return nil
-                }
-                if let event { continuation.resume(returning: event) }
-            }
-        } onCancel: {
-            if !resume(ticket, .tryAgain) { _ = state.withLock { $0.canceled.insert(ticket) } }
-        }
-    }
-
-    @discardableResult
-    private func resume(_ ticket: UInt64, _ event: Event) -> Bool {
-        let waiter = state.withLock { $0.waiters.removeValue(forKey: ticket) }
-        waiter?.continuation.resume(returning: event)
-        return waiter != nil
+        // The cancellation of the task ends the stream without an event.
+        return await events.first { _ in true } ?? .tryAgain
     }
 
     /// A lease has ended; called on the loop's thread.
@@ -86,12 +71,8 @@ final class PostgresLeases: Sendable {
     func wakeAll() { resumeAll(.tryAgain) { _ in true } }
 
     private func resumeAll(_ event: Event, _ isDue: (Int64) -> Bool) {
-        let due = state.withLock { state in
-            let due = state.waiters.filter { isDue($0.value.lease) }
-            for ticket in due.keys { state.waiters[ticket] = nil }
-            return due.values.map(\.continuation)
-        }
-        for continuation in due { continuation.resume(returning: event) }
+        let due = state.withLock { $0.waiters.values.filter { isDue($0.lease) } }
+        for waiter in due { waiter.events.yield(event) }
     }
 
     // MARK: Endings as text
