@@ -77,34 +77,15 @@ final class PostgresLeases: Sendable {
 
     // MARK: Endings as text
 
-    private struct Failure: Codable {
-        var kind: String
-        var retryAfter: Double?
-        var allowsStale: Bool
-        var message: String
-    }
-
-    /// The longest delay in seconds that a failure may ask for, as in `RetryPolicy`; a notice may contain any number.
-    private static let longestDelay = 3_600.0
-
-    private static let kinds: [String: FailureKind] = [
-        "transient": .transient, "permanent": .permanent, "fatal": .fatal, "cancelled": .cancelled,
-    ]
-
     /// Returns the ending as part of a notice: at most 7 000 bytes of ASCII.
     static func payload(_ ending: Lease.Ending) -> String {
         switch ending {
         case .saved: return "s"
         case .notStored: return "n"
         case .abandoned: return "a"
-        case .failed(let failure):
-            let kind = kinds.first { $0.value == failure.failureKind }?.key ?? "transient"
-            var retryAfter: Double?
-            if let delay = failure.retryAfter { retryAfter = delay / .seconds(1) }
-            let note = Failure(
-                kind: kind, retryAfter: retryAfter, allowsStale: failure.allowsStale,
-                message: String(decoding: failure.message.utf8.prefix(500), as: UTF8.self))
-            return "f" + ((try? JSONEncoder().encode(note)) ?? Data()).hexadecimal
+        case .failed(var failure):
+            failure.message = String(decoding: failure.message.utf8.prefix(500), as: UTF8.self)
+            return "f" + ((try? JSONEncoder().encode(failure)) ?? Data()).hexadecimal
         }
     }
 
@@ -115,13 +96,9 @@ final class PostgresLeases: Sendable {
         case "a": return .abandoned
         default:
             guard payload.hasPrefix("f"), let json = Data(hexadecimal: payload.dropFirst()),
-                let note = try? JSONDecoder().decode(Failure.self, from: json)
+                let failure = try? JSONDecoder().decode(FetchFailedElsewhere.self, from: json)
             else { return nil }
-            return .failed(
-                FetchFailedElsewhere(
-                    failureKind: kinds[note.kind] ?? .transient,
-                    retryAfter: note.retryAfter.map { .seconds(min(max(0, $0), longestDelay)) },
-                    allowsStale: note.allowsStale, message: note.message))
+            return .failed(failure)
         }
     }
 
