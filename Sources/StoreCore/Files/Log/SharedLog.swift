@@ -210,13 +210,11 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     /// Runs a closure under the lock of the log; creates a missing directory.
     ///
-    /// - Parameter body: Decides and changes. It must not call the log.
-    package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
-        try transact(keepsFailed: true, body)
-    }
-
-    private func transact<Result: Sendable>(
-        keepsFailed: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
+    /// - Parameters:
+    ///   - keepsFailed: Whether the news of a transaction that throws count as read.
+    ///   - body: Decides and changes. It must not call the log.
+    package func transact<Result: Sendable>(
+        keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard let result = try transact(creating: true, keepsFailed: keepsFailed, body) else { throw removedAgain }
         return result
