@@ -300,7 +300,4 @@ struct FollowingProcessTests {
 
 #endif
 
-extension Shelf {
-    /// Whether other processes are followed, between two passes.
-    fileprivate var isFollowing: Bool { follower.hasWatch }
-}
+extension Shelf { fileprivate var isFollowing: Bool { follower.hasWatch } }
