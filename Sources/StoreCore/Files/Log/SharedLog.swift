@@ -61,7 +61,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         package var name = "log"
         package var lockName = "lock"
         /// Whether a file that is not a log counts as a damaged log. Otherwise the log refuses it.
-        package var acceptsForeign = false
+        var acceptsForeign = false
         /// The durability of the directory and of a compaction.
         package var durability = Durability.power
         /// The times at which the entries can be read, on systems that encrypt each file.
