@@ -20,14 +20,6 @@ extension Outbox {
 }
 
 extension OutboxCore {
-    /// The purpose of entries of the log.
-    enum LogUse {
-        /// A request, which a closed outbox refuses.
-        case request
-        /// The end of an attempt, which is logged while the outbox is being closed: the origin has performed the command.
-        case result
-    }
-
     func shut() {
         guard !isClosed else { return }
         isClosed = true

@@ -82,15 +82,15 @@ public final class Outbox: Sendable {
         patch: @escaping @Sendable (_ command: Value, _ content: inout Content) -> Void,
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
     ) async {
-        let form = CommandForm<Value>(
-            patches: [CommandPatch(store, at: key, patch)] + others, check: { try OutboxLane.check(key($0)) },
-            subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: nil, lane: lane
+        let form = OutboxRegistration(
+            type, patches: [CommandPatch(store, at: key, patch)] + others, check: { try OutboxLane.check(key($0)) },
+            subject: { [engine = store.engine] in .content(of: engine, key($0)) }, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Content.self, let content = result as? Content else { return PerformedCommand() }
             return PerformedCommand(response: .content(BoxedContent(content)))
         }
-        await core.register(form.registration)
+        await core.register(form)
     }
 
     /// Registers a type of command that changes one element in every list of a store; shows the changes of its pending commands before it
@@ -129,16 +129,16 @@ public final class Outbox: Sendable {
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Result
     ) async where Element.ID: Codable & Sendable {
         let change = CommandPatch(lists, element: id, patch)
-        let form = CommandForm<Value>(
-            patches: [change] + others, check: { try OutboxLane.check(id($0)) },
-            subject: { .content(of: change.engine, id($0)) }, creates: nil, lane: lane
+        let form = OutboxRegistration(
+            type, patches: [change] + others, check: { try OutboxLane.check(id($0)) },
+            subject: { .content(of: change.engine, id($0)) }, lane: lane
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Element.self, let element = result as? Element else { return PerformedCommand() }
             if change.bind(command).isIn == nil { return PerformedCommand(response: .content(BoxedContent(element))) }
             return PerformedCommand(response: .part { list in list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } } })
         }
-        await core.register(form.registration)
+        await core.register(form)
     }
 
     /// Registers a type of command that changes no content of a store.
@@ -151,12 +151,11 @@ public final class Outbox: Sendable {
         _ type: Value.Type, lane: (@Sendable (_ command: Value) -> String)? = nil,
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Void
     ) async {
-        let form = CommandForm<Value>(patches: [], subject: { _ in .none }, creates: nil, lane: lane ?? { _ in Value.name }) {
-            command, delivery in
+        let form = OutboxRegistration(type, patches: [], subject: { _ in .none }, lane: lane ?? { _ in Value.name }) { command, delivery in
             try await perform(command, delivery)
             return PerformedCommand()
         }
-        await core.register(form.registration)
+        await core.register(form)
     }
 
     /// Registers a type of command that creates an entity under a temporary key, which the origin replaces with its own key.
@@ -180,8 +179,8 @@ public final class Outbox: Sendable {
         content: @escaping @Sendable (_ command: Value) -> Content,
         perform: @escaping @Sendable (_ command: Value, _ delivery: Delivery) async throws -> Created<Param, Content>
     ) async {
-        let form = CommandForm<Value>(
-            patches: [CommandPatch(store, creating: content, at: key)] + others, check: { try OutboxLane.check(key($0)) },
+        let form = OutboxRegistration(
+            type, patches: [CommandPatch(store, creating: content, at: key)] + others, check: { try OutboxLane.check(key($0)) },
             subject: { [engine = store.engine] in .content(of: engine, key($0)) }, creates: { IdentifierReplacement.text(of: key($0)) },
             lane: lane,
             decodeKey: { text in (try? JSONDecoder().decode(Param.self, from: Data(text.utf8))).map { BoxedKey($0) } }
@@ -193,7 +192,7 @@ public final class Outbox: Sendable {
             return PerformedCommand(
                 response: created.content.map { .content(BoxedContent($0)) } ?? .none, replacement: (text, BoxedKey(created.key)))
         }
-        await core.register(form.registration)
+        await core.register(form)
     }
 
     /// Begins deliveries, and ends the back-off delays of the last launch.
@@ -382,40 +381,34 @@ public struct CommandPatch<Value: Command>: Sendable {
     }
 }
 
-/// Everything that a registration knows about a type of command.
-private struct CommandForm<Value: Command>: Sendable {
-    var patches: [CommandPatch<Value>]
-    var check: (@Sendable (Value) throws -> Void)?
-    var subject: @Sendable (Value) -> OutboxLane
-    var creates: (@Sendable (Value) -> String?)?
-    var lane: (@Sendable (Value) -> String)?
-    var decodeKey: (@Sendable (String) -> BoxedKey?)?
-    var perform: @Sendable (Value, Delivery) async throws -> PerformedCommand
-
-    var registration: OutboxRegistration {
-        OutboxRegistration(
+extension OutboxRegistration {
+    /// Describes a type of command.
+    fileprivate init<Value: Command>(
+        _ type: Value.Type, patches: [CommandPatch<Value>], check: (@Sendable (Value) throws -> Void)? = nil,
+        subject: @escaping @Sendable (Value) -> OutboxLane, creates: (@Sendable (Value) -> String?)? = nil,
+        lane: (@Sendable (Value) -> String)?, decodeKey: (@Sendable (String) -> BoxedKey?)? = nil,
+        perform: @escaping @Sendable (Value, Delivery) async throws -> PerformedCommand
+    ) {
+        let bind: @Sendable (Value) -> BoundCommand = { command in
+            let seen = IdentifiersSeen()
+            _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
+            let content = subject(command)
+            return BoundCommand(
+                lane: lane.map { OutboxLane(name: $0(command)) } ?? content, subject: content, creates: creates?(command),
+                references: seen.all, patches: BoundPatch.merged(patches.map { $0.bind(command) }),
+                perform: { delivery in try await perform(command, delivery) }, value: command)
+        }
+        self.init(
             name: Value.name, version: Value.version,
-            bind: { payload, version in bind(try Self.decode(payload, version)) },
+            bind: { payload, version in
+                if version < Value.version { return bind(try Value.migrate(from: version, payload)) }
+                return bind(try JSONDecoder().decode(Value.self, from: payload))
+            },
             bindValue: { command in
                 guard let command = command as? Value else { preconditionFailure("two commands are named \(Value.name); rename one") }
                 try check?(command)
                 return bind(command)
             },
             engines: patches.map(\.engine), decodeKey: decodeKey)
-    }
-
-    private static func decode(_ payload: Data, _ version: Int) throws -> Value {
-        if version < Value.version { return try Value.migrate(from: version, payload) }
-        return try JSONDecoder().decode(Value.self, from: payload)
-    }
-
-    private func bind(_ command: Value) -> BoundCommand {
-        let seen = IdentifiersSeen()
-        _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
-        let subject = subject(command)
-        return BoundCommand(
-            lane: lane.map { OutboxLane(name: $0(command)) } ?? subject, subject: subject, creates: creates?(command), references: seen.all,
-            patches: BoundPatch.merged(patches.map { $0.bind(command) }),
-            perform: { [perform] delivery in try await perform(command, delivery) }, value: command)
     }
 }

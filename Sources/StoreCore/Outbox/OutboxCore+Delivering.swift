@@ -107,7 +107,7 @@ extension OutboxCore {
         if isShutDown, case .failure = result { fact = nil }
         while let pending = fact {
             do {
-                let isLogged = try transact(.result) {
+                let isLogged = try transact(evenIfClosed: true) {
                     guard counts(delivery, of: id), let item = machine.items[id] else { return [] }
                     guard case .delivered(let replacement, _) = pending else { return [entry(item, pending)] }
                     if registrations[item.submission.name]?.engines.isEmpty == true {

@@ -34,12 +34,9 @@ extension OutboxCore {
     }
 
     func command(_ item: OutboxMachine.Item) -> OutboxCommand {
-        let status: OutboxCommand.Status =
-            if item.status == .failed { .failed } else if attempts.read({ $0[item.id] != nil }) {
-                .delivering
-            } else if machine
-                .isUndecodable(item)
-            { .undecodable } else { .pending }
+        let isDelivering = attempts.read { $0[item.id] != nil }
+        let undelivered: OutboxCommand.Status = machine.isUndecodable(item) ? .undecodable : .pending
+        let status: OutboxCommand.Status = item.status == .failed ? .failed : isDelivering ? .delivering : undelivered
         let next = item.notBefore.flatMap { notBefore in
             item.deferral.map { deferral in
                 let delay = notBefore == item.requestedUntil ? deferral.requested : deferral.delay

@@ -190,7 +190,13 @@ extension OutboxCore {
     }
 
     func retry(_ id: UUID) throws -> Bool {
-        try change(id, .retried) { $0.status == .failed ? .retried : nil }
+        defer { carryOut() }
+        let isRetried = try transact {
+            guard let item = machine.items[id], item.status == .failed else { return [] }
+            return [entry(item, .retried)]
+        }
+        if isRetried { report(.retried, id) }
+        return isRetried
     }
 
     func discard(_ id: UUID) throws -> DiscardOutcome {
@@ -242,18 +248,6 @@ extension OutboxCore {
         }
         if isReplaced { report(.replaced, id) }
         return outcome
-    }
-
-    func change(
-        _ id: UUID, _ event: OutboxEvent.Kind, _ decide: (OutboxMachine.Item) -> OutboxEntry.Fact?
-    ) throws -> Bool {
-        defer { carryOut() }
-        let isChanged = try transact {
-            guard let item = machine.items[id], let fact = decide(item) else { return [] }
-            return [entry(item, fact)]
-        }
-        if isChanged { report(event, id) }
-        return isChanged
     }
 
     /// Drops all commands, and cancels running attempts.

@@ -171,12 +171,13 @@ actor OutboxCore {
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
     ///
     /// - Parameters:
-    ///   - use: The purpose of the entries.
+    ///   - evenIfClosed: Whether a closed outbox does not refuse: the end of an attempt is logged while the outbox is being closed, because
+    ///     the origin has performed the command.
     ///   - decide: Returns the entries. The entries of other processes are applied before it is called.
     /// - Returns: Whether there were any entries.
     @discardableResult
-    func transact(_ use: LogUse = .request, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
-        if use == .request { try checkOpen() }
+    func transact(evenIfClosed: Bool = false, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        if !evenIfClosed { try checkOpen() }
         machine.woke(time.now)
         var entries: [OutboxEntry] = []
         try log.append(durability: policy.durability) { news in

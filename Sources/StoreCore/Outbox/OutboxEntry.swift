@@ -90,7 +90,7 @@ extension OutboxEntry {
     var record: Data {
         var writer = ByteWriter(capacity: 256)
         writer.put(Self.version)
-        writer.put(fact.kind.rawValue)
+        writer.put(fact.kind)
         writer.put(id)
         writer.put(lane)
         switch fact {
@@ -131,50 +131,34 @@ extension OutboxEntry {
         var reader = ByteReader(bytes)
         let version = try reader.byte()
         guard version >= Self.version else { return nil }
-        let kind = Kind(rawValue: try reader.byte())
-        let (id, lane) = (try reader.id(), try reader.lane())
+        let (kind, id, lane) = (try reader.byte(), try reader.id(), try reader.lane())
         // A fact of a newer version still names its command.
-        guard version == Self.version, let kind else { return OutboxEntry(id: id, lane: lane, fact: .unknown) }
-        return OutboxEntry(id: id, lane: lane, fact: try fact(kind, &reader))
+        return OutboxEntry(id: id, lane: lane, fact: try version == Self.version ? fact(kind, &reader) : .unknown)
     }
 
-    private static func fact(_ kind: Kind, _ reader: inout ByteReader) throws(ByteReader.Foreign) -> Fact {
+    private static func fact(_ kind: UInt8, _ reader: inout ByteReader) throws(ByteReader.Foreign) -> Fact {
         switch kind {
-        case .submitted: .submitted(try reader.submission())
-        case .attempted: .attempted
-        case .deferred:
+        case 1: .submitted(try reader.submission())
+        case 2: .attempted
+        case 3:
             .deferred(
                 Deferral(
                     attempts: try reader.attempts(), date: try reader.date(), delay: try reader.duration(),
                     requested: try reader.duration(), error: try reader.text()))
-        case .failed:
+        case 4:
             .failed(
                 Failure(
                     attempts: try reader.attempts(), date: try reader.date(), error: try reader.text(), cause: try reader.optionalID(),
                     isGivenUp: try reader.flag()))
-        case .delivered: .delivered(replacement: try reader.optionalText(), hasContent: try reader.flag())
-        case .retired: .retired
-        case .canceled: .canceled
-        case .discarded: .discarded
-        case .retried: .retried
-        case .replaced: .replaced(try reader.submission())
-        case .mapped: .mapped(temporary: try reader.text(), replacement: try reader.text())
+        case 5: .delivered(replacement: try reader.optionalText(), hasContent: try reader.flag())
+        case 6: .retired
+        case 7: .canceled
+        case 8: .discarded
+        case 9: .retried
+        case 10: .replaced(try reader.submission())
+        case 11: .mapped(temporary: try reader.text(), replacement: try reader.text())
+        default: .unknown
         }
-    }
-
-    /// The numbers of the kinds, which never change.
-    fileprivate enum Kind: UInt8 {
-        case submitted = 1
-        case attempted = 2
-        case deferred = 3
-        case failed = 4
-        case delivered = 5
-        case retired = 6
-        case canceled = 7
-        case discarded = 8
-        case retried = 9
-        case replaced = 10
-        case mapped = 11
     }
 }
 
@@ -229,20 +213,20 @@ extension ByteReader {
 }
 
 extension OutboxEntry.Fact {
-    /// The number of the kind on disk. Unknown facts are kept as their bytes and never encoded.
-    fileprivate var kind: OutboxEntry.Kind {
+    /// The number of the kind on disk, which never changes. Unknown facts are kept as their bytes and never encoded.
+    fileprivate var kind: UInt8 {
         switch self {
-        case .submitted: .submitted
-        case .attempted: .attempted
-        case .deferred: .deferred
-        case .failed: .failed
-        case .delivered: .delivered
-        case .retired, .unknown: .retired
-        case .canceled: .canceled
-        case .discarded: .discarded
-        case .retried: .retried
-        case .replaced: .replaced
-        case .mapped: .mapped
+        case .submitted: 1
+        case .attempted: 2
+        case .deferred: 3
+        case .failed: 4
+        case .delivered: 5
+        case .retired, .unknown: 6
+        case .canceled: 7
+        case .discarded: 8
+        case .retried: 9
+        case .replaced: 10
+        case .mapped: 11
         }
     }
 }

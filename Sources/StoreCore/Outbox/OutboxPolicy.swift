@@ -89,13 +89,7 @@ public struct OutboxPolicy: Sendable {
     ///   - attempt: The number of the attempt, from 1.
     ///   - unit: A random number in `0..<1`.
     func delay(after attempt: Int, unit: Double) -> Duration {
-        let cap = max(.zero, longestBackOff).timeInterval
-        var bound = max(.zero, backOff).timeInterval
-        // Bounded, because a saved number of attempts may be any number.
-        for _ in 1..<min(max(1, attempt), 1_000) where bound < cap {
-            bound *= max(1, backOffMultiplier)
-            if backOffMultiplier <= 1 { break }
-        }
-        return Duration(saturating: min(cap, bound) * (0.5 + unit / 2))
+        let rule = RetryPolicy(attempts: 1, base: backOff, multiplier: max(1, backOffMultiplier), cap: max(.zero, longestBackOff))
+        return rule.backOff(attempt: attempt, unit: 0.5 + unit / 2)
     }
 }

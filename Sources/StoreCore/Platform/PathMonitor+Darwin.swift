@@ -2,16 +2,7 @@
 internal import Dispatch
 internal import Network
 
-/// The system's monitor of network paths.
-package enum PathMonitor {
-    /// A path as the system describes it.
-    package struct Path: Sendable {
-        /// Whether the path leads to the network; `nil` if the system does not know.
-        package var isSatisfied: Bool?
-        package var isCellular: Bool
-        package var isExpensive: Bool
-    }
-
+extension PathMonitor {
     package static let isAvailable = true
 
     /// Starts a monitor.

@@ -106,9 +106,16 @@ final class PostgresCore: Sendable {
     ///   - query: The query.
     ///   - lane: The connection.
     ///   - timeout: The time for the response, if it differs from the usual one.
-    func run(_ query: PostgresQuery, on lane: Lane = .pool, timeout: Duration? = nil) async throws(PostgresError) -> [PostgresRows] {
+    ///   - onOutcome: Receives the outcome as the completion of ``submit(_:on:timeout:_:)`` does, before the call returns.
+    func run(
+        _ query: PostgresQuery, on lane: Lane = .pool, timeout: Duration? = nil,
+        onOutcome: @escaping @Sendable (PostgresOperation.Outcome) -> Void = { _ in }
+    ) async throws(PostgresError) -> [PostgresRows] {
         let outcome = await withCheckedContinuation { continuation in
-            submit(query, on: lane, timeout: timeout) { continuation.resume(returning: $0) }
+            submit(query, on: lane, timeout: timeout) { outcome in
+                onOutcome(outcome)
+                continuation.resume(returning: outcome)
+            }
         }
         return try outcome.get()
     }

@@ -12,14 +12,12 @@ final class PostgresLeases: Sendable {
 
     private struct Waiter {
         let lease: Int64
-        let continuation: CheckedContinuation<Event, Never>
+        let events: AsyncStream<Event>.Continuation
     }
 
     private struct State {
         var waiters: [UInt64: Waiter] = [:]
         var lastTicket: UInt64 = 0
-        /// The tickets of tasks that were canceled before they waited.
-        var canceled: Set<UInt64> = []
         /// The latest endings, for a task that is about to wait for one of them.
         var recent: [(lease: Int64, event: Event)] = []
         /// The watched session of a holder.
@@ -33,35 +31,22 @@ final class PostgresLeases: Sendable {
 
     /// Waits for the end of a lease, for at most a duration.
     func wait(for lease: Int64, atMost duration: Duration) async -> Event {
+        // The first event ends the wait.
+        let (events, waiter) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let ticket = state.withLock { state in
             state.lastTicket += 1
+            state.waiters[state.lastTicket] = Waiter(lease: lease, events: waiter)
+            if let recent = state.recent.last(where: { $0.lease == lease }) { waiter.yield(recent.event) }
             return state.lastTicket
         }
+        defer { state.withLock { $0.waiters[ticket] = nil } }
         let timer = Task.detached {
             try await Task.sleep(for: duration)
-            self.resume(ticket, .tryAgain)
+            waiter.yield(.tryAgain)
         }
         defer { timer.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let event = state.withLock { state -> Event? in
-                    if state.canceled.remove(ticket) != nil { return .tryAgain }
-                    if let recent = state.recent.last(where: { $0.lease == lease }) { return recent.event }
-                    state.waiters[ticket] = Waiter(lease: lease, continuation: continuation)
-                    return nil
-                }
-                if let event { continuation.resume(returning: event) }
-            }
-        } onCancel: {
-            if !resume(ticket, .tryAgain) { _ = state.withLock { $0.canceled.insert(ticket) } }
-        }
-    }
-
-    @discardableResult
-    private func resume(_ ticket: UInt64, _ event: Event) -> Bool {
-        let waiter = state.withLock { $0.waiters.removeValue(forKey: ticket) }
-        waiter?.continuation.resume(returning: event)
-        return waiter != nil
+        // The cancellation of the task ends the stream without an event.
+        return await events.first { _ in true } ?? .tryAgain
     }
 
     /// A lease has ended; called on the loop's thread.
@@ -86,29 +71,11 @@ final class PostgresLeases: Sendable {
     func wakeAll() { resumeAll(.tryAgain) { _ in true } }
 
     private func resumeAll(_ event: Event, _ isDue: (Int64) -> Bool) {
-        let due = state.withLock { state in
-            let due = state.waiters.filter { isDue($0.value.lease) }
-            for ticket in due.keys { state.waiters[ticket] = nil }
-            return due.values.map(\.continuation)
-        }
-        for continuation in due { continuation.resume(returning: event) }
+        let due = state.withLock { $0.waiters.values.filter { isDue($0.lease) } }
+        for waiter in due { waiter.events.yield(event) }
     }
 
     // MARK: Endings as text
-
-    private struct Failure: Codable {
-        var kind: String
-        var retryAfter: Double?
-        var allowsStale: Bool
-        var message: String
-    }
-
-    /// The longest delay in seconds that a failure may ask for, as in `RetryPolicy`; a notice may contain any number.
-    private static let longestDelay = 3_600.0
-
-    private static let kinds: [String: FailureKind] = [
-        "transient": .transient, "permanent": .permanent, "fatal": .fatal, "cancelled": .cancelled,
-    ]
 
     /// Returns the ending as part of a notice: at most 7 000 bytes of ASCII.
     static func payload(_ ending: Lease.Ending) -> String {
@@ -116,14 +83,9 @@ final class PostgresLeases: Sendable {
         case .saved: return "s"
         case .notStored: return "n"
         case .abandoned: return "a"
-        case .failed(let failure):
-            let kind = kinds.first { $0.value == failure.failureKind }?.key ?? "transient"
-            var retryAfter: Double?
-            if let delay = failure.retryAfter { retryAfter = delay / .seconds(1) }
-            let note = Failure(
-                kind: kind, retryAfter: retryAfter, allowsStale: failure.allowsStale,
-                message: String(decoding: failure.message.utf8.prefix(500), as: UTF8.self))
-            return "f" + ((try? JSONEncoder().encode(note)) ?? Data()).hexadecimal
+        case .failed(var failure):
+            failure.message = String(decoding: failure.message.utf8.prefix(500), as: UTF8.self)
+            return "f" + ((try? JSONEncoder().encode(failure)) ?? Data()).hexadecimal
         }
     }
 
@@ -134,13 +96,9 @@ final class PostgresLeases: Sendable {
         case "a": return .abandoned
         default:
             guard payload.hasPrefix("f"), let json = Data(hexadecimal: payload.dropFirst()),
-                let note = try? JSONDecoder().decode(Failure.self, from: json)
+                let failure = try? JSONDecoder().decode(FetchFailedElsewhere.self, from: json)
             else { return nil }
-            return .failed(
-                FetchFailedElsewhere(
-                    failureKind: kinds[note.kind] ?? .transient,
-                    retryAfter: note.retryAfter.map { .seconds(min(max(0, $0), longestDelay)) },
-                    allowsStale: note.allowsStale, message: note.message))
+            return .failed(failure)
         }
     }
 

@@ -111,13 +111,10 @@ final class PostgresTable: PostgresListener {
         // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
         let known = state.withLock { $0.position.number }
         let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
-        let outcome = await withCheckedContinuation { continuation in
-            core.submit(query, on: .control) { [self] outcome in
-                if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
-                continuation.resume(returning: outcome)
-            }
+        let rows = try await core.run(query, on: .control) { [self] outcome in
+            if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
         }
-        guard !(try outcome.get().first ?? []).isEmpty else {
+        guard !(rows.first ?? []).isEmpty else {
             throw PostgresError(.server, "the table \(statements.table) was emptied; call again")
         }
     }

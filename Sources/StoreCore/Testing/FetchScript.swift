@@ -20,19 +20,16 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
     ) async throws -> OriginResponse<Content> {
         let number = state.update { $0.begin(request, isCancelled: Task.isCancelled) }
         defer { state.update { $0.end(number) } }
-        let cancel: @Sendable () -> Void = { [state] in state.update { $0.cancel(number) }?.resume() }
-        await suspend { suspension in
-            if !state.update({ $0.suspend(number, suspension) }) { suspension.resume() }
-        } onCancel: {
-            cancel()
-        }
-        if let answer = try state.read({ $0.passage(of: number) }).get() { return try answer.result.get() }
         return try await withTaskCancellationHandler {
             // Capturing the isolation keeps the closure on the caller's actor.
             _ = isolation
+            await suspend { suspension in
+                if !state.update({ $0.suspend(number, suspension) }) { suspension.resume() }
+            }
+            if let answer = try state.read({ $0.passage(of: number) }).get() { return try answer.result.get() }
             return try await callClosure(ScriptedRequest(number: number, request: request))
         } onCancel: {
-            cancel()
+            state.update { $0.cancel(number) }?.resume()
         }
     }
 

@@ -22,7 +22,6 @@ final class TextEngine: Sendable {
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
     let isVerifying = Lock(false)
-    let following = Lock(Following())
 
     init(
         directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,

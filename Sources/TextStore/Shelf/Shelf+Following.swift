@@ -1,10 +1,9 @@
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
-// Following the changes of other processes: an event of the file system for each step of the pointer, and no work between two events.
-//
-// An event carries no information. It causes a pass, which compares the journals with what was read, and the watched file with the path. An
-// event too many therefore costs a look, and the order of events has no effect.
+// Follows the changes of other processes, see `FileFollower`: an event for each step of the pointer. A pass compares the journals with what
+// was read.
 
 extension Shelf {
     /// Causes an event for each process that follows this session.
@@ -20,32 +19,32 @@ extension Shelf {
     /// - Throws: ``TextStoreError/Code/fileSystem`` if the lock file cannot be locked or watched.
     func follow(onEvent: @escaping @Sendable () -> Void) throws(TextStoreError) -> Outcome? {
         guard isOpen, session.read({ !$0.observers.isEmpty }) else {
-            watched = nil
+            follower.endWatch()
             return Outcome()
         }
         do throws(TextStoreError) {
             // While the directory is followed, it exists, so there is always a file to watch. A directory that has just been removed is
             // made again later, because a new file would make its removal fail.
-            if watched == nil { try directory.make(options) }
+            if !follower.hasWatch { try directory.make(options) }
             // Repeated, because another process may replace the lock file before the watch begins.
             var hasLocks = true
             for _ in 0..<8 {
                 let isCurrent = try locked { () throws(TextStoreError) -> Bool? in
                     guard let lockFile else { return nil }
-                    try watch(lockFile, onEvent)
+                    if !follower.isWatching { try watch(onEvent) }
                     // The watch comes first, so that a change made meanwhile causes an event.
                     catchUp()
-                    return watched?.watch.isValid == true && lockFile.isNamed
+                    return follower.isWatching && lockFile.isNamed
                 }
                 if isCurrent == true { return isForeign ? publish([], Outcome(isForeign: true)) : Outcome() }
-                watched = nil
+                follower.endWatch()
                 hasLocks = isCurrent != nil
                 // A directory that exists now may have been made again a moment ago, so only repeated attempts show a disk without locks.
                 if !hasLocks, try !exists() { return nil }
             }
             if !hasLocks { return Outcome() }
         } catch {
-            watched = nil
+            follower.endWatch()
             throw error
         }
         throw TextStoreError(
@@ -58,14 +57,7 @@ extension Shelf {
         do throws(StoreError) { return try directory.status() != nil } catch { throw .disk("follow other processes", error) }
     }
 
-    /// Watches the file at the path of the lock file, unless it is watched.
-    private func watch(_ file: WritableFile, _ onEvent: @escaping @Sendable () -> Void) throws(TextStoreError) {
-        do throws(StoreError) {
-            let inode = try file.status().inode
-            if let watched, watched.inode == inode, watched.watch.isValid { return }
-            watched = try FileWatch(directory.path(of: SessionLock.fileName), for: .content) { _ in onEvent() }.map { ($0, inode) }
-        } catch {
-            throw .disk("follow other processes", error)
-        }
+    private func watch(_ onEvent: @escaping @Sendable () -> Void) throws(TextStoreError) {
+        do throws(StoreError) { try follower.watch(onEvent) } catch { throw .disk("follow other processes", error) }
     }
 }

@@ -1,5 +1,7 @@
+internal import Dispatch
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// The files of a session.
@@ -19,8 +21,8 @@ actor Shelf {
     let lock: SessionLock
     /// The locked file during an operation under the session's lock.
     var lockFile: WritableFile?
-    /// The watch on the lock file, and the file's number; `nil` while other processes are not followed.
-    var watched: (watch: FileWatch, inode: UInt64)?
+    /// The follower of the lock file.
+    nonisolated let follower: FileFollower
     private let executor = DiskExecutor()
     var pointer = Pointer()
     var floors = Floors()
@@ -75,6 +77,7 @@ actor Shelf {
         self.options = options
         self.session = session
         lock = SessionLock(directory: directory, patience: patience)
+        follower = FileFollower(directory.path(of: SessionLock.fileName), on: .global())
         pointerJournal = Journal(name: "pointer", directory: directory, options: options)
         floorJournal = Journal(name: "floor", directory: directory, options: options)
         manifestFile = KeptValue(name: "manifest", directory: directory, copies: 1, options: options)

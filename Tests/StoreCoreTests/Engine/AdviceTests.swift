@@ -89,7 +89,7 @@ struct AdviceTests {
         let failure = #"{"kind":"transient","retryAfter":\#(seconds),"allowsStale":true,"message":"m"}"#
         let json = #"{"expires":0,"ended":{"holder":1,"failure":\#(failure)}}"#
         let note = try JSONDecoder().decode(LeaseNote.self, from: Data(json.utf8))
-        let delay = try #require(note.ended?.failure?.failure.retryAfter)
+        let delay = try #require(note.ended?.failure?.retryAfter)
         #expect(delay == .seconds(min(max(seconds, 0), 3600)))
     }
 

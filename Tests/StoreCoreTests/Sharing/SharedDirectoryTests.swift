@@ -358,7 +358,7 @@ struct SharedDirectoryTests {
         await #expect(throws: StoreError.self) { try await b.cacher.save(record(2), param: 1) }
         // The second attempt fails too.
         let shared = try #require(b.cacher.shared)
-        try await until("the delay grows") { shared.log.following.withLock { $0.backOff.map { $0 > .seconds(1) } == true } }
+        try await until("the delay grows") { shared.log.follower.state.withLock { $0.backOff.map { $0 > .seconds(1) } == true } }
         try FileManager.default.removeItem(at: ring)
         let a = SharedUser(place.url)
         var value = 1

@@ -58,7 +58,7 @@ extension FailureAdvising {
 }
 
 /// The kind of a failure with regard to retries.
-public enum FailureKind: Hashable, Sendable {
+public enum FailureKind: String, Hashable, Sendable {
     /// The next attempt may succeed: a lost connection, an overloaded server.
     case transient
     /// Every attempt fails until something changes: not found, malformed.

@@ -16,23 +16,19 @@ package enum FetchTurn {
     package static func take(_ permits: Permits, within duration: Duration?) async throws -> Permits.Permit? {
         try Task.checkCancellation()
         if let permit = permits.takeIfFree() { return permit }
-        let waiting = Task { try await permits.take() }
-        let timer = duration.map { duration in
-            Task {
-                // A canceled sleep means that the wait has ended.
-                guard (try? await Task.sleep(for: min(duration, Duration.seconds(86_400)), clock: .suspending)) != nil else { return }
-                waiting.cancel()
-            }
-        }
-        defer { timer?.cancel() }
+        let isAwaited = WatchedState(false)
         let key = key ?? FetchScope.active?.key
-        key?.onAwaited { waiting.cancel() }
+        key?.onAwaited { isAwaited.update { $0 = true } }
         defer { key?.onAwaited(nil) }
-        // Only the timer, another fetch, or the cancellation ends the wait without a permit.
-        let permit = await withTaskCancellationHandler {
-            try? await waiting.value
-        } onCancel: {
-            waiting.cancel()
+        // Only the timeout, another fetch, or the cancellation ends the wait without a permit.
+        let permit: Permits.Permit? = await withTaskGroup(of: Permits.Permit?.self) { group in
+            group.addTask { try? await permits.take() }
+            group.addTask {
+                try? await isAwaited.wait(timeout: duration) { $0 ? () : nil }
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
         }
         try Task.checkCancellation()
         return permit

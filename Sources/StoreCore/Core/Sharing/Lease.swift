@@ -109,3 +109,30 @@ public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, S
         self.message = message
     }
 }
+
+extension FetchFailedElsewhere: Codable {
+    private enum CodingKeys: String, CodingKey { case failureKind = "kind", retryAfter, allowsStale, message }
+
+    /// Decodes a failure. An unknown kind counts as transient, and the delay is at most one hour.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        let kind = FailureKind(rawValue: try values.decode(String.self, forKey: .failureKind))
+        // Another program may have stated any number, and the failure may be older than the delay.
+        let delay = try values.decodeIfPresent(Double.self, forKey: .retryAfter).map {
+            RetryPolicy.delay(own: .zero, advised: Duration(saturating: $0), limit: RetryPolicy.defaultAdviceLimit)
+        }
+        self.init(
+            failureKind: kind ?? .transient, retryAfter: delay, allowsStale: try values.decode(Bool.self, forKey: .allowsStale),
+            message: try values.decode(String.self, forKey: .message))
+    }
+
+    /// Encodes the failure for other processes, with the delay in seconds.
+    public func encode(to encoder: any Encoder) throws {
+        let seconds: Double? = retryAfter.map { $0 / .seconds(1) }
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(failureKind.rawValue, forKey: .failureKind)
+        try values.encodeIfPresent(seconds, forKey: .retryAfter)
+        try values.encode(allowsStale, forKey: .allowsStale)
+        try values.encode(message, forKey: .message)
+    }
+}

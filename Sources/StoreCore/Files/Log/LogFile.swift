@@ -50,8 +50,6 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         package var damages: [LogDamage] = []
         /// Whether the file has taken the place of the one that was read before, so that its first entry was the first one read.
         package var wasReplaced = false
-
-        package init() {}
     }
 
     /// Whether the log has no unread entries; needs no lock.

@@ -206,7 +206,7 @@ package struct LogDamage: Hashable, Sendable {
     /// The defect in words, for the event that reports it.
     package var reason: String
 
-    package init(_ offset: Int, _ length: Int, _ reason: String) { (self.offset, self.length, self.reason) = (offset, length, reason) }
+    init(_ offset: Int, _ length: Int, _ reason: String) { (self.offset, self.length, self.reason) = (offset, length, reason) }
 }
 
 /// The content of a log's entries.

@@ -186,13 +186,13 @@ struct FileHeader: Sendable {
 /// The cause of an error about a file that has an intact header of another version.
 ///
 /// Such a file is not damaged: another version of the framework has written it, and can read it.
-package struct OtherVersion: Error, Hashable, CustomStringConvertible {
+struct OtherVersion: Error, Hashable, CustomStringConvertible {
     /// The version of the file.
     let found: UInt32
     /// The version that this program reads.
     let known: UInt32
 
-    package var description: String { "version \(found) instead of \(known)" }
+    var description: String { "version \(found) instead of \(known)" }
 }
 
 extension StoreError {

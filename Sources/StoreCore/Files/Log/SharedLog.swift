@@ -61,7 +61,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         package var name = "log"
         package var lockName = "lock"
         /// Whether a file that is not a log counts as a damaged log. Otherwise the log refuses it.
-        package var acceptsForeign = false
+        var acceptsForeign = false
         /// The durability of the directory and of a compaction.
         package var durability = Durability.power
         /// The times at which the entries can be read, on systems that encrypt each file.
@@ -81,6 +81,10 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// The open files and the position. Locked during a whole call, so that two calls do not interleave.
     private let state: Lock<State>
     let following = Lock(Following())
+    let follower: FileFollower
+    /// The path of the directory that contains the log and its lock.
+    let folderPath: String
+    package let path: String
 
     private struct State: Sendable {
         var files: Files?
@@ -99,15 +103,15 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     ///   - format: The format of the entries.
     ///   - queue: The serial queue on which the log is followed.
     package init(_ directory: Directory, _ format: LogFormat, _ options: Options = Options(), queue: DispatchQueue? = nil) {
-        (self.directory, self.options) = (directory, options)
-        self.queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
+        let queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
+        let folderPath = options.folder.map { directory.path(of: $0) } ?? directory.path
+        let path = Directory(path: folderPath).path(of: options.name)
+        (self.directory, self.options, self.queue, self.folderPath, self.path) = (directory, options, queue, folderPath, path)
+        follower = FileFollower(path, in: directory, pace: options.pace, longestDelay: options.longestDelay, on: queue)
         let log = LogFile<Entry>(options.name, format, acceptsForeign: options.acceptsForeign, protection: options.protection)
         state = Lock(State(log: log))
     }
 
-    /// The path of the directory that contains the log and its lock.
-    var folderPath: String { options.folder.map { directory.path(of: $0) } ?? directory.path }
-    package var path: String { Directory(path: folderPath).path(of: options.name) }
     /// The size of the log in bytes, as far as this user has read it.
     package var byteCount: Int { state.withLock { $0.log.position } }
     /// Whether the log has no unread entries; needs no lock.
@@ -206,13 +210,11 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     /// Runs a closure under the lock of the log; creates a missing directory.
     ///
-    /// - Parameter body: Decides and changes. It must not call the log.
-    package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
-        try transact(keepsFailed: true, body)
-    }
-
-    private func transact<Result: Sendable>(
-        keepsFailed: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
+    /// - Parameters:
+    ///   - keepsFailed: Whether the news of a transaction that throws count as read.
+    ///   - body: Decides and changes. It must not call the log.
+    package func transact<Result: Sendable>(
+        keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard let result = try transact(creating: true, keepsFailed: keepsFailed, body) else { throw removedAgain }
         return result

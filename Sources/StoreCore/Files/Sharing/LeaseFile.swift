@@ -29,14 +29,7 @@ package struct LeaseNote: Codable, Hashable, Sendable {
     package struct Ended: Codable, Hashable, Sendable {
         package var holder: UInt64
         /// The failure; `nil` if the result cannot be stored.
-        package var failure: Failure?
-    }
-
-    package struct Failure: Codable, Hashable, Sendable {
-        package var kind: String
-        package var retryAfter: Double?
-        package var allowsStale: Bool
-        package var message: String
+        package var failure: FetchFailedElsewhere?
     }
 
     private static let sizeLimit = 16_384
@@ -79,36 +72,5 @@ package struct LeaseNote: Codable, Hashable, Sendable {
     /// Returns the time until the held lease ends, at most `duration`, because a clock that was set back must not prolong a lease.
     package func remaining(atMost duration: Duration) -> Duration {
         min(duration, Duration(saturating: expires - Date().timeIntervalSince1970))
-    }
-}
-
-extension LeaseNote.Failure {
-    init(_ failure: FetchFailedElsewhere) {
-        kind =
-            switch failure.failureKind {
-            case .transient: "transient"
-            case .permanent: "permanent"
-            case .fatal: "fatal"
-            case .cancelled: "cancelled"
-            }
-        retryAfter = failure.retryAfter.map { $0 / .seconds(1) }
-        allowsStale = failure.allowsStale
-        message = failure.message
-    }
-
-    /// The failure for the waiters; an unknown kind counts as transient.
-    package var failure: FetchFailedElsewhere {
-        let kind: FailureKind =
-            switch kind {
-            case "permanent": .permanent
-            case "fatal": .fatal
-            case "cancelled": .cancelled
-            default: .transient
-            }
-        // The file may hold any number, and the failure may be older than the delay.
-        let delay = retryAfter.map {
-            RetryPolicy.delay(own: .zero, advised: Duration(saturating: $0), limit: RetryPolicy.defaultAdviceLimit)
-        }
-        return FetchFailedElsewhere(failureKind: kind, retryAfter: delay, allowsStale: allowsStale, message: message)
     }
 }

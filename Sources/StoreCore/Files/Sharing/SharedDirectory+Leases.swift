@@ -52,7 +52,7 @@ extension SharedDirectory {
     func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
         switch try await hold(digest.hex + Self.leaseSuffix, for: duration, within: leasePermits) {
         case .granted(let held): .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
-        case .ended(let ended): ended.failure.map { .failed($0.failure) } ?? .notNeeded
+        case .ended(let ended): ended.failure.map { .failed($0) } ?? .notNeeded
         case .noTurn: .notNeeded
         }
     }
@@ -233,7 +233,7 @@ extension SharedDirectory {
                 switch ending {
                 case .saved, .abandoned: try transaction.folder.remove(lease.name)
                 case .notStored: try self.write(.init(holder: lease.id), to: lease)
-                case .failed(let failure): try self.write(.init(holder: lease.id, failure: .init(failure)), to: lease)
+                case .failed(let failure): try self.write(.init(holder: lease.id, failure: failure), to: lease)
                 }
             }
         }

@@ -35,7 +35,6 @@ package final class DeliveryLease: Sendable {
     private let held: SharedDirectory.HeldLease
     private let leases: SharedDirectory
     private let duration: Duration
-    private let isReleased = Lock(false)
 
     fileprivate init(_ held: SharedDirectory.HeldLease, of leases: SharedDirectory, duration: Duration) {
         self.held = held
@@ -50,24 +49,17 @@ package final class DeliveryLease: Sendable {
     ///
     /// Where the lease is a date, the call prolongs it.
     package func isHeld() async -> Bool {
-        guard !isReleased.withLock({ $0 }) else { return false }
         guard leases.leaseKind == .dated else { return held.file.isNamed }
         // A directory that cannot be read gives no right to deliver.
         return (try? await leases.perform { [self] in try leases.prolong(held, for: duration) }) ?? false
     }
 
-    /// Ends the lease; later calls have no effect.
-    package func release() {
-        let isFirst = isReleased.withLock { isReleased in
-            defer { isReleased = true }
-            return !isReleased
-        }
-        if isFirst { leases.end(held, .abandoned) }
-    }
+    /// Ends the lease; later calls have no effect, because the file of the lease is gone.
+    package func release() { leases.end(held, .abandoned) }
 
     private func prolongLater() {
         leases.queue.asyncAfter(deadline: .after(duration / 3)) { [weak self] in
-            guard let self, !isReleased.withLock({ $0 }) else { return }
+            guard let self else { return }
             // A lease that was lost stays lost, and a directory that cannot be read now may be readable later.
             if (try? leases.prolong(held, for: duration)) != false { prolongLater() }
         }

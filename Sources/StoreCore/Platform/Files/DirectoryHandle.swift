@@ -120,9 +120,7 @@ package final class DirectoryHandle: Sendable {
     ///   - targetName: The new name.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` if the directories are on different disks.
     package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
-        guard renameat(descriptor, name, target.descriptor, targetName) == 0 else {
-            throw .fileSystem("renaming a new file to", path: target.path(of: targetName), errno: errno)
-        }
+        try renameFile(descriptor, name, target.descriptor, targetName, path: target.path(of: targetName))
     }
 
     /// Gives a file a second name on the same disk; a symbolic link is linked itself, not what it points to.
@@ -190,4 +188,13 @@ package final class DirectoryHandle: Sendable {
     package func path(of name: String) -> String {
         path == "/" ? "/" + name : path + "/" + name
     }
+}
+
+/// Renames a file in one step, and replaces a file that has the new name. Each name is relative to the directory before it.
+func renameFile(
+    _ directory: Int32, _ name: String, _ newDirectory: Int32, _ newName: String, path: @autoclosure () -> String
+) throws(StoreError) {
+    guard renameat(directory, name, newDirectory, newName) != 0 else { return }
+    let code = errno
+    throw .fileSystem("renaming a new file to", path: path(), errno: code)
 }

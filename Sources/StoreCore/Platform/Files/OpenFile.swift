@@ -14,34 +14,18 @@ package struct OpenFile: ~Copyable, Sendable {
 
     /// Opens a file; does not follow a symbolic link, and does not wait for a pipe.
     ///
-    /// - Parameter path: The path.
-    /// - Returns: `nil` if the file does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
-    package init?(reading path: String) throws(StoreError) {
-        let descriptor = uninterrupted { open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-        guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("opening", path: path, errno: code)
-        }
-        self.descriptor = descriptor
-        name = path
-        directory = nil
-    }
-
-    /// Opens a file in an open directory; does not follow a symbolic link, and does not wait for a pipe.
-    ///
     /// - Parameters:
-    ///   - name: The file's name, without slashes.
-    ///   - directory: The directory.
+    ///   - name: The file's name in the directory, without slashes; its path without a directory.
+    ///   - directory: The open directory.
     /// - Returns: `nil` if the file does not exist.
     /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
-    package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
-        let descriptor = uninterrupted { openat(directory.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+    package init?(reading name: String, in directory: DirectoryHandle? = nil) throws(StoreError) {
+        let base = directory?.descriptor ?? AT_FDCWD
+        let descriptor = uninterrupted { openat(base, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno
             if code == ENOENT { return nil }
-            throw .fileSystem("opening", path: directory.path(of: name), errno: code)
+            throw .fileSystem("opening", path: directory?.path(of: name) ?? name, errno: code)
         }
         self.descriptor = descriptor
         self.name = name

@@ -99,9 +99,7 @@ package struct TemporaryFile: ~Copyable {
         guard result == 0 || errno == EINTR else { throw failure("closing") }
         let (base, old, new) = (base, reference(name), reference(finalName))
         let move = { [directory] () throws(StoreError) in
-            guard renameat(base, old, base, new) == 0 else {
-                throw .fileSystem("renaming a new file to", path: directory.path(of: finalName), errno: errno)
-            }
+            try renameFile(base, old, base, new, path: directory.path(of: finalName))
         }
         if options.locksNames { try directory.withLock(exclusively: false, move) } else { try move() }
         isPending = false

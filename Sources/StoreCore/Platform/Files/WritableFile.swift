@@ -182,13 +182,7 @@ package final class WritableFile: Sendable {
     /// - Returns: The bytes.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
-        let size = min(try status().size, limit)
-        var bytes = [UInt8](repeating: 0, count: size)
-        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
-            try read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
-        }
-        bytes.removeLast(size - count)
-        return bytes
+        try read(min(status().size, limit), at: 0)
     }
 
     /// Truncates or extends the file.
