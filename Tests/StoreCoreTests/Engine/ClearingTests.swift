@@ -2,6 +2,7 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ClearingTests {
