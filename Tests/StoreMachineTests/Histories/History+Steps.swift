@@ -79,7 +79,7 @@ extension History {
         let id = nextID()
         let need: HistoryModel.Need = source == .both ? .content : source == .origin ? .origin : .cached
         model.arrive(id, key, need)
-        callers[id] = world.call(id) { [list = world.lists[key]] in "\(try await list.requireData(from: source))" }
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in "\(try await list.requireData(from: source))" }
         try await settle("\(id): require \(key) from \(source)")
     }
 
@@ -89,7 +89,7 @@ extension History {
     ) async throws {
         let id = nextID()
         model.arrive(id, key, need)
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await body(list)
             return "done"
         }
@@ -99,7 +99,7 @@ extension History {
     private mutating func page(_ key: Int) async throws {
         let (id, direction, continues) = (nextID(), dice.below(2) == 0 ? PageDirection.next : .prev, dice.below(3) > 0)
         model.arrive(id, key, .page(direction, continues: continues))
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await
                 (direction == .next
                 ? list.requestNextData(continueWhenError: continues) : list.requestPrevData(continueWhenError: continues)).word
@@ -112,7 +112,7 @@ extension History {
         guard !waiting.isEmpty else { return }
         let id = waiting[dice.below(waiting.count)]
         model.cancel(id)
-        world.inside.update { _ = $0.performing.remove(id) }
+        world.clients.state.update { _ = $0.performing.remove(id) }
         callers[id]?.cancel()
         try await settle("\(id) is canceled")
     }
@@ -133,7 +133,7 @@ extension History {
         let keys: (next: String?, prev: String?) = (dice.below(2) == 0 ? "n\(id)" : nil, dice.below(2) == 0 ? "p\(id)" : nil)
         let revision = model.update(key, content, keys: keys)
         model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await list.update(content, nextKey: keys.next, prevKey: keys.prev)
             return "done"
         }
@@ -147,7 +147,7 @@ extension History {
         let (id, content) = (nextID(), [nextContent()])
         let revision = model.update(key, content)
         model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await list.update(content)
             return "done"
         }
@@ -158,7 +158,7 @@ extension History {
         guard mayWaitForRead(key) else { return }
         let (id, number) = (nextID(), nextContent())
         model.arrive(id, key, .acceptedContent(.append(number)))
-        callers[id] = world.call(id) { [list = world.lists[key]] in "\(await list.update { $0.append(number) })" }
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in "\(await list.update { $0.append(number) })" }
         try await settle("\(id): append \(number) to \(key)")
     }
 
@@ -168,16 +168,16 @@ extension History {
         let response = dice.below(3) == 0 ? nextContent() : nil
         model.responses[id] = response
         model.arrive(id, key, .acceptedContent(.patch(number)))
-        callers[id] = world.call(id) { [list = world.lists[key], world] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key], clients = world.clients] in
             if let response {
                 try await list.mutate {
                     $0.append(number)
                 } perform: {
-                    try await world.perform(id)
+                    try await clients.perform(id)
                     return [response]
                 }
             } else {
-                try await list.mutate(optimistically: { $0.append(number) }) { try await world.perform(id) }
+                try await list.mutate(optimistically: { $0.append(number) }) { try await clients.perform(id) }
             }
             return "done"
         }
@@ -194,7 +194,7 @@ extension History {
             model.results[id] = "Offline"
             if let key = model.performing[id] { model.patchFailed(id, key) }
         }
-        world.end(id, succeeds: succeeds)
+        world.clients.end(id, succeeds: succeeds)
         try await settle("mutation \(id) \(succeeds ? "succeeds" : "fails")")
     }
 
@@ -202,7 +202,7 @@ extension History {
         let id = nextID()
         let revision = model.clear(key)
         model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await list.clear()
             return "done"
         }
@@ -213,7 +213,7 @@ extension History {
         guard mayWaitForRead(key) else { return }
         let id = nextID()
         model.invalidate(id, key)
-        callers[id] = world.call(id) { [list = world.lists[key]] in
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
             await list.invalidate()
             return "done"
         }
@@ -223,7 +223,7 @@ extension History {
     private mutating func clearAll() async throws {
         let id = nextID()
         model.clearAll(id)
-        callers[id] = world.call(id) { [lists = world.lists] in
+        callers[id] = world.clients.call(id) { [lists = world.lists] in
             try await lists.clear()
             return "done"
         }
@@ -233,7 +233,7 @@ extension History {
     private mutating func waitUntilSaved(_ key: Int?) async throws {
         let id = nextID()
         model.waitUntilSaved(id, key.map { [$0] } ?? Array(0..<Self.keyCount))
-        callers[id] = world.call(id) { [lists = world.lists] in
+        callers[id] = world.clients.call(id) { [lists = world.lists] in
             if let key { try await lists[key].waitUntilSaved() } else { try await lists.waitUntilSaved() }
             return "done"
         }

@@ -6,11 +6,10 @@ import StoreTrials
 @testable import StoreCore
 
 /// A random history, applied step by step to a store and to a model of it.
-struct History {
+struct History: RandomHistory {
     var dice: SplitMix
     var model: HistoryModel
     let world: HistoryWorld
-    /// The steps so far, for the message of a failure.
     var steps: [String] = []
     var callers: [Int: Task<Void, Never>] = [:]
     var observers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
@@ -51,9 +50,6 @@ struct History {
         steps.append("\(rules), \(isCacherFast ? "fast" : "slow") cacher")
     }
 
-    struct Difference: Error, CustomStringConvertible { var description: String }
-
-    /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {
         do {
             try await runSteps()
@@ -112,13 +108,13 @@ struct History {
     }
 
     private func compare() throws {
-        let inside = world.inside.current
+        let clients = world.clients.state.current
         try same("live keys", world.liveKeys, model.liveKeys)
         for (id, task) in observers {
             guard let state = model.state(task.key) else { continue }
-            try same("observer \(id) of \(task.key)", inside.seen[id], state.summary)
+            try same("observer \(id) of \(task.key)", clients.seen[id], state.summary)
         }
-        for id in 1...max(1, lastID) where !silent.contains(id) { try same("caller \(id)", inside.results[id], model.results[id]) }
+        for id in 1...max(1, lastID) where !silent.contains(id) { try same("caller \(id)", clients.results[id], model.results[id]) }
         try same("requests", Set(world.origin.counts.wanted), model.requests)
         try same("cacher calls", heldCalls(), model.cacherCalls)
         for key in 0..<Self.keyCount where model.rules.hasBacking {
@@ -131,7 +127,7 @@ struct History {
             try same("stored pages of \(key)", pages, expected.map { $0.pages.map(\.direction) == [nil] ? [] : $0.pages })
             try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.validator)
         }
-        if inside.sawPoison { throw Difference(description: "an observer saw the result of a canceled fetch") }
+        if clients.sawPoison { throw Difference(description: "an observer saw the result of a canceled fetch") }
         if !world.cacher.breaches.isEmpty { throw Difference(description: "\(world.cacher.breaches)") }
     }
 
@@ -142,10 +138,6 @@ struct History {
                 let call = calls[number - 1]
                 return "\(call.operation) \(call.param.map { "\($0)" } ?? "") \(call.content.map { "\($0)" } ?? "")"
             })
-    }
-
-    private func same<Value: Equatable>(_ what: String, _ real: Value, _ expected: Value) throws {
-        if real != expected { throw Difference(description: "\(what): the store has \(real), the model \(expected)") }
     }
 }
 

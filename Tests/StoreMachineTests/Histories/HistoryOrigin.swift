@@ -79,7 +79,7 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
             for ticket in cancelled.keys { desk.held[ticket] = nil }
             return cancelled.values.compactMap(\.passage)
         }
-        for passage in passages { passage.resume(returning: OriginResponse(.modified([Self.poison]), nextKey: "poison")) }
+        for passage in passages { passage.resume(returning: OriginResponse(.modified([HistoryClients.poison]), nextKey: "poison")) }
     }
 
     /// Fails every held and future request.
@@ -91,8 +91,6 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
         }
         for passage in passages { passage.resume(throwing: Offline()) }
     }
-
-    static let poison = -999
 
     // These are never called, because `respond(to:)` handles every request.
     func fetch(param: Int) async throws -> Page<Int> { throw Offline() }

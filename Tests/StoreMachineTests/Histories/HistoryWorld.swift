@@ -1,4 +1,3 @@
-import Synchronization
 import StoreCoreTesting
 import StoreTrials
 import Trials
@@ -7,23 +6,11 @@ import Trials
 
 /// A real store whose every step waits for a command, with the results of its observers and callers.
 final class HistoryWorld: Sendable {
-    struct Inside: Sendable {
-        var results: [Int: String] = [:]
-        /// The number of callers with a running task.
-        var open = 0
-        /// Mutations in progress.
-        var performing: Set<Int> = []
-        var ends: [Int: Bool] = [:]
-        var seen: [Int: String] = [:]
-        var sawPoison = false
-        var observers: Set<Int> = []
-    }
-
     let time = ManualTime()
     let origin = HistoryOrigin()
     let cacher: GatedCacher<Int, [Int]>
     let lists: PaginationStore<Int, Int>
-    let inside = WatchedState(Inside())
+    let clients = HistoryClients()
     let bell = Bell()
 
     init(_ backing: Backing, expiry: Expiry, policy: StorePolicy, window: Int?) {
@@ -47,44 +34,8 @@ final class HistoryWorld: Sendable {
             cacher: cacher, fetcher: origin, paging: PagingPolicy(maximumPages: window), identity: .none, policy: policy, time: time)
     }
 
-    /// Runs a call and records its result.
-    func call(_ id: Int, _ body: @escaping @Sendable () async throws -> String) -> Task<Void, Never> {
-        inside.update { $0.open += 1 }
-        return Task { [inside] in
-            let result: String
-            do { result = try await body() } catch { result = "\(type(of: error))" }
-            inside.update { inside in
-                inside.results[id] = result
-                inside.open -= 1
-            }
-        }
-    }
-
-    /// The work of a mutation, which runs until the test ends it.
-    func perform(_ id: Int) async throws {
-        inside.update { _ = $0.performing.insert(id) }
-        let succeeds = try await inside.wait { $0.ends[id] }
-        if !succeeds { throw Offline() }
-    }
-
-    func end(_ id: Int, succeeds: Bool) {
-        inside.update { inside in
-            inside.performing.remove(id)
-            inside.ends[id] = succeeds
-        }
-    }
-
     func observe(_ id: Int, _ key: Int, forces: Bool) -> Task<Void, Never> {
-        inside.update { _ = $0.observers.insert(id) }
-        return Task { [inside, sequence = lists[key].publish(forceRefresh: forces)] in
-            for await state in sequence {
-                inside.update { inside in
-                    inside.seen[id] = state.summary
-                    if state.content?.contains(HistoryOrigin.poison) == true { inside.sawPoison = true }
-                }
-            }
-            inside.update { _ = $0.observers.remove(id) }
-        }
+        clients.observe(id, lists[key].publish(forceRefresh: forces)) { $0.summary }
     }
 
     /// Releases everything held, and holds nothing from now on.
@@ -94,7 +45,7 @@ final class HistoryWorld: Sendable {
         bell.end()
     }
 
-    var isEmpty: Bool { inside.read { $0.open == 0 && $0.observers.isEmpty } }
+    var isEmpty: Bool { clients.state.read { $0.open == 0 && $0.observers.isEmpty } }
 
     /// Returns why the store is not quiet; `nil` if it can only change by a command.
     ///
@@ -103,7 +54,7 @@ final class HistoryWorld: Sendable {
     func unrest(begun: Int, cancelled: Int, observers: Int) -> String? {
         lists.lists.engine.state.withLock { state in
             let origin = origin.counts
-            let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
+            let here = clients.counts
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
             if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
             let keys = state.live.values.map(\.value)

@@ -6,21 +6,10 @@ import Trials
 @testable import StoreCoreTesting
 
 /// A random history of a store whose origin pushes, applied step by step to the store and to a model of it.
-struct LiveHistory {
-    private struct Inside: Sendable {
-        var results: [Int: String] = [:]
-        /// The number of callers with a running task.
-        var open = 0
-        var performing: Set<Int> = []
-        var ends: [Int: Bool] = [:]
-        var seen: [Int: String] = [:]
-        var observers: Set<Int> = []
-        var sawPoison = false
-    }
-
+struct LiveHistory: RandomHistory {
     private var dice: SplitMix
     private var model: LiveHistoryModel
-    private let inside = WatchedState(Inside())
+    private let clients = HistoryClients()
     private let time = ManualTime()
     private let feed: ScriptedLiveFetcher<Int, [Int]>
     private let cacher: GatedCacher<Int, [Int]>
@@ -30,11 +19,9 @@ struct LiveHistory {
     private var callers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
     private var lastID = 0
     private var lastNumber = 0
-    /// The steps so far, for the message of a failure.
     private(set) var steps: [String] = []
 
     private static let keyCount = 2
-    private static let poison = -999
 
     init(seed: UInt64, _ backing: Backing) {
         dice = SplitMix(seed: seed)
@@ -76,9 +63,6 @@ struct LiveHistory {
         steps.append("\(rules)")
     }
 
-    struct Difference: Error, CustomStringConvertible { var description: String }
-
-    /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {
         do {
             for _ in 0..<40 + dice.below(40) { try await step() }
@@ -93,7 +77,7 @@ struct LiveHistory {
     private func giveUp() async {
         for observer in observers.values { observer.task.cancel() }
         for caller in callers.values { caller.task.cancel() }
-        for id in inside.current.performing { end(id, succeeds: false) }
+        for id in clients.state.current.performing { clients.end(id, succeeds: false) }
         bell.end()
         // Also the connections that ignore their cancellation.
         while let number = feed.state.read({ $0.lines.keys.min() }) {
@@ -182,17 +166,7 @@ struct LiveHistory {
         guard observers.count < 4 else { return }
         let id = nextID()
         model.join(key, forces: forces)
-        inside.update { _ = $0.observers.insert(id) }
-        let task = Task { [inside, sequence = store[key].publish(forceRefresh: forces)] in
-            for await state in sequence {
-                inside.update { inside in
-                    inside.seen[id] = state.shortSummary
-                    if state.content?.contains(Self.poison) == true { inside.sawPoison = true }
-                }
-            }
-            inside.update { _ = $0.observers.remove(id) }
-        }
-        observers[id] = (key, task)
+        observers[id] = (key, clients.observe(id, store[key].publish(forceRefresh: forces)) { $0.shortSummary })
         try await settle("observer \(id) joins \(key)\(forces ? ", forcing" : "")")
     }
 
@@ -214,16 +188,7 @@ struct LiveHistory {
     }
 
     private mutating func call(_ id: Int, _ key: Int, _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String) {
-        inside.update { $0.open += 1 }
-        let task = Task { [inside, handle = store[key]] in
-            let result: String
-            do { result = try await body(handle) } catch { result = "\(type(of: error))" }
-            inside.update { inside in
-                inside.results[id] = result
-                inside.open -= 1
-            }
-        }
-        callers[id] = (key, task)
+        callers[id] = (key, clients.call(id) { [handle = store[key]] in try await body(handle) })
     }
 
     private mutating func cancel(_ id: Int) async throws {
@@ -239,30 +204,18 @@ struct LiveHistory {
         guard model.performing.count < 3 else { return }
         let (id, number) = (nextID(), nextNumber())
         model.mutate(id, key, number)
-        let inside = inside
-        call(id, key) { handle in
-            try await handle.mutate(optimistically: { $0.append(number) }) {
-                inside.update { _ = $0.performing.insert(id) }
-                let succeeds = try await inside.wait { $0.ends[id] }
-                if !succeeds { throw Offline() }
-            }
+        call(id, key) { [clients] handle in
+            try await handle.mutate(optimistically: { $0.append(number) }) { try await clients.perform(id) }
             return "done"
         }
-        try await inside.wait { $0.performing.contains(id) ? () : nil }
+        try await clients.state.wait { $0.performing.contains(id) ? () : nil }
         try await settle("\(id): mutation of \(key) appends \(number)")
-    }
-
-    private func end(_ id: Int, succeeds: Bool) {
-        inside.update { inside in
-            inside.performing.remove(id)
-            inside.ends[id] = succeeds
-        }
     }
 
     private mutating func endMutation(_ id: Int) async throws {
         let succeeds = dice.below(3) > 0
         model.endMutation(id, succeeds: succeeds)
-        end(id, succeeds: succeeds)
+        clients.end(id, succeeds: succeeds)
         try await settle("mutation \(id) \(succeeds ? "succeeds" : "fails")")
     }
 
@@ -305,7 +258,7 @@ struct LiveHistory {
     private mutating func sendLate() async throws {
         let late = feed.state.read { state in state.lines.first { $0.value.isCancelled && $0.value.suspension != nil }?.key }
         guard let late else { return }
-        try await feed.send(.content([Self.poison]), on: late)
+        try await feed.send(.content([HistoryClients.poison]), on: late)
         try await settle("connection \(late) delivers late")
     }
 
@@ -343,7 +296,7 @@ struct LiveHistory {
     private func unrest() -> String? {
         let expected = (model.connections.values.reduce(0) { $0 + $1.count }, model.keys.values.count { $0.stream?.isOpen == true })
         return store.engine.state.withLock { state in
-            let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
+            let here = clients.counts
             let lines = feed.state.read { state in
                 (
                     state.connections.count, state.lines.values.count { !$0.isCancelled },
@@ -371,16 +324,16 @@ struct LiveHistory {
     }
 
     private func compare() throws {
-        let inside = inside.current
+        let clients = clients.state.current
         let live = store.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) }
         try same("live keys", live, model.liveKeys)
-        for (id, observer) in observers { try same("observer \(id) of \(observer.key)", inside.seen[id], model.state(observer.key)) }
+        for (id, observer) in observers { try same("observer \(id) of \(observer.key)", clients.seen[id], model.state(observer.key)) }
         for id in 1...max(1, lastID) {
             // A failure that holds off fetches reaches callers as it was.
             if model.results[id] == "Failed" {
-                try same("caller \(id) has failed", ["Lost", "StoreError"].contains(inside.results[id]), true)
+                try same("caller \(id) has failed", ["Lost", "StoreError"].contains(clients.results[id]), true)
             } else {
-                try same("caller \(id)", inside.results[id], model.results[id])
+                try same("caller \(id)", clients.results[id], model.results[id])
             }
         }
         for key in 0..<Self.keyCount {
@@ -392,12 +345,8 @@ struct LiveHistory {
             try same("stored \(key) is invalidated", stored?.isInvalidated, expected?.isInvalidated)
             try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.tag)
         }
-        if inside.sawPoison { throw Difference(description: "an observer saw a value of a canceled connection") }
+        if clients.sawPoison { throw Difference(description: "an observer saw a value of a canceled connection") }
         if !cacher.breaches.isEmpty { throw Difference(description: "\(cacher.breaches)") }
-    }
-
-    private func same<Value: Equatable>(_ what: String, _ real: Value, _ expected: Value) throws {
-        if real != expected { throw Difference(description: "\(what): the store has \(real), the model \(expected)") }
     }
 }
 

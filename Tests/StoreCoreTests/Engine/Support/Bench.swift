@@ -41,6 +41,23 @@ final class Bench: Sendable {
     /// Waits until the given number of callers wait for a key.
     func callers(_ count: Int, of param: Int = 1) async throws { try await until("\(count) callers wait") { self.waiting(param) == count } }
 
+    /// Requires the content of key 1, and waits until the fetch runs, which the test holds, and the caller waits for it.
+    func heldCaller() async throws -> Task<Int, any Error> {
+        fetcher.hold()
+        let caller = Task { [handle = store[1]] in try await handle.requireData() }
+        try await fetcher.started(count: 1)
+        try await callers(1)
+        return caller
+    }
+
+    /// Begins to clear the store, and waits until the cacher is being cleared, which the test holds.
+    func heldClear() async throws -> Task<Void, any Error> {
+        cacher.hold(.removeAll)
+        let clear = Task { [store] in try await store.clear() }
+        try await cacher.began(.removeAll)
+        return clear
+    }
+
     /// Waits until the events so far are delivered, which callers and observers may precede.
     func allEvents() async throws { try await until("all events are delivered") { self.events.all.count == Int(self.store.eventCount) } }
 
