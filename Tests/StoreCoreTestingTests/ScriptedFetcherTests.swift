@@ -155,28 +155,19 @@ struct ScriptedFetcherTests {
         #expect((fetcher.startedCount, fetcher.cancelledCount, fetcher.endedCount) == (1, 1, 1))
     }
 
-    @Test func `a fetch that ignores cancellation returns when it is released`() async throws {
-        let fetcher = Fetcher(.success("late"), cancellation: .ignored)
+    @Test(arguments: [false, true])
+    func `a fetch that ignores cancellation, also by a later choice, returns when it is released`(isChosenLater: Bool) async throws {
+        let fetcher = Fetcher(.success("late"), cancellation: isChosenLater ? .honored : .ignored)
+        if isChosenLater { fetcher.cancellation = .ignored }
         fetcher.hold()
         let fetch = try await held(fetcher, number: 1)
         fetch.cancel()
         try await fetcher.cancelled(count: 1)
+        #expect(fetcher.cancellation == .ignored)
         #expect((fetcher.heldCount, fetcher.endedCount) == (1, 0))
         fetcher.release()
         #expect(try await fetch.value == .modified("late"))
         #expect((fetcher.cancelledCount, fetcher.endedCount) == (1, 1))
-    }
-
-    @Test func `the handling of cancellation can change between fetches`() async throws {
-        let fetcher = Fetcher(.success("a"))
-        fetcher.cancellation = .ignored
-        fetcher.hold()
-        let fetch = try await held(fetcher, number: 1)
-        fetch.cancel()
-        try await fetcher.cancelled(count: 1)
-        #expect(fetcher.cancellation == .ignored && fetcher.heldCount == 1)
-        fetcher.release()
-        _ = try await fetch.value
     }
 
     @Test(arguments: 0..<6)

@@ -5,7 +5,6 @@ import StoreTrials
 
 @testable import StoreCore
 
-/// Tests a failing cacher.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct FaultTests {
     // MARK: Failed saves and removals

@@ -7,7 +7,6 @@ import StoreTrials
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests the task-local values of fetches.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct FetchContextTests {
     @TaskLocal static var span = "none"

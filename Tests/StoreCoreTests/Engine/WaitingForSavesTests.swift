@@ -7,7 +7,6 @@ import StoreTrials
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests `waitUntilSaved()`.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct WaitingForSavesTests {
     /// The object that the test calls.

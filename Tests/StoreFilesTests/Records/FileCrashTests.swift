@@ -133,27 +133,19 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
     func `F6: a save to a full disk fails with its reason, keeps the older record, and a smaller save succeeds`() async throws {
-        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' full '\(path)'"
-        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
-        #expect(try await child.nextLine() == "saved 1000")
-        #expect(try await child.nextLine() == "loaded 1000")
-        #expect(try await child.nextLine() == "saved 40000")
-        #expect(try await child.nextLine() == "loaded 40000")
+        let child = try ChildProcess(onDisk: "size=128k,mode=700", at: path, "CrashWriter", ["full", path])
+        for line in ["saved 1000", "loaded 1000", "saved 40000", "loaded 40000"] { #expect(try await child.nextLine() == line) }
         let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 500000 fileSystem \(ENOSPC) writing \(path)/"))
         #expect(failure.contains("free some space"))
-        #expect(try await child.nextLine() == "loaded 40000")
-        #expect(try await child.nextLine() == "saved 1000")
-        #expect(try await child.nextLine() == "loaded 1000")
+        for line in ["loaded 40000", "saved 1000", "loaded 1000"] { #expect(try await child.nextLine() == line) }
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
     func `F6: a save to a read-only disk fails with its reason`() async throws {
-        let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' full '\(path)'"
-        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        let child = try ChildProcess(onDisk: "ro", at: path, "CrashWriter", ["full", path])
         let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 1000 fileSystem \(EROFS) creating \(path)/"))
         #expect(try await child.nextLine() == "loaded nothing")

@@ -9,7 +9,6 @@ import StoreTrials
 @testable import StoreOutbox
 @testable import StorePlatform
 
-/// Tests D10: the descriptors that leases hold.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DescriptorShareTests {
     private let place: TemporaryDirectory

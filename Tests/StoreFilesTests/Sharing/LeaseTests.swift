@@ -6,7 +6,6 @@ import Trials
 @testable import StoreFiles
 @testable import StorePlatform
 
-/// Tests D5 with several cachers on one directory.
 struct LeaseTests {
     private let place: TemporaryDirectory
 

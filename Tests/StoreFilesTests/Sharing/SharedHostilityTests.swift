@@ -176,9 +176,7 @@ struct SharedHostilityTests {
     /// Runs a mode of the other process on a small disk.
     private func smallDisk(_ mode: String) throws -> ChildProcess {
         let path = place.directory.path
-        let program = try ChildProcess.path(of: "CrashWriter")
-        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' share '\(path)' \(mode)"
-        return try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        return try ChildProcess(onDisk: "size=128k,mode=700", at: path, "CrashWriter", ["share", path, mode])
     }
 
     @Test(.enabled(if: canMountSmallDisks()))

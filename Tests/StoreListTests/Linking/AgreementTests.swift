@@ -5,7 +5,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests that a list and its entities agree, in both directions.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct AgreementTests {
     private let world = LinkedWorld()

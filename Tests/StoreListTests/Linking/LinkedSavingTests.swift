@@ -6,7 +6,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests when linked content is saved, and entities that only the cacher knows.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedSavingTests {
     private let cacher = GatedCacher<String, [Article]>()

@@ -4,7 +4,6 @@ import StoreTrials
 import Testing
 import Trials
 
-/// Tests how observers leave a combination and how a combination ends.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CombineStateLeavingTests {
     let numbers = ManualStates<Int>()

@@ -5,7 +5,6 @@ import StoreCoreTesting
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests ends of lists that a fetcher has guessed.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct GuessedEndTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>

@@ -6,7 +6,6 @@ import StoreTrials
 
 @testable import StoreCore
 
-/// Tests the loaded pages of an observed list during implicit fetches.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct KeptPagesTests {
     /// An origin with six pages of two rows each; every edition has different rows.

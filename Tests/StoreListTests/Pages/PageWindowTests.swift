@@ -8,7 +8,6 @@ import StoreResilience
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests two-way lists that hold a limited number of pages.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct PageWindowTests {
     /// A row of a list; rows with one identity may differ in their edition.

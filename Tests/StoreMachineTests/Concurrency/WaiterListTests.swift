@@ -3,7 +3,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests the list of suspended tasks.
 struct WaiterListTests {
     private func tickets(_ list: WaiterList<Int>) -> [UInt64] { list.all.map(\.ticket) }
 

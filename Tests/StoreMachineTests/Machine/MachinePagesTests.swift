@@ -3,7 +3,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests page requests in every state of the list.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachinePagesTests {
     private static let list: [ModelEvent] = [.join, .read]

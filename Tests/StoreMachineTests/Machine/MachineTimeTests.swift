@@ -3,7 +3,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests grace, expiry and triggers.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineTimeTests {
     @Test(arguments: [

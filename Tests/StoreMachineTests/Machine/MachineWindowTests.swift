@@ -3,7 +3,6 @@ import Trials
 
 @testable import StoreCore
 
-/// Tests lists with a window of pages in every state of the list.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineWindowTests {
     private static let list: [ModelEvent] = [.join, .read]

@@ -5,7 +5,6 @@ import StoreCoreTesting
 
 @testable import StoreCore
 
-/// Tests how a record tracks the pages of its list.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LoadedPagesTests {
     private static let identified = ElementIdentity<Int>.by { $0 }

@@ -176,17 +176,15 @@ struct OutboxLogProcessTests {
         try checkRefusals(of: start("limited", "4096"), 100, code: EFBIG)
     }
 
-    /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
     func `O14: an append to a full disk fails with its reason and changes nothing, as does a compaction`() throws {
-        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' outbox '\(path)' full"
-        try checkRefusals(of: ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]), 1_000, code: ENOSPC)
+        let child = try ChildProcess(onDisk: "size=128k,mode=700", at: path, "CrashWriter", ["outbox", path, "full"])
+        try checkRefusals(of: child, 1_000, code: ENOSPC)
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
     func `O14: a log on a read-only disk cannot be opened`() throws {
-        let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' outbox '\(path)' full"
-        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        let child = try ChildProcess(onDisk: "ro", at: path, "CrashWriter", ["outbox", path, "full"])
         let failure = try #require(child.readLine())
         #expect(failure.hasPrefix("cannot open fileSystem \(EROFS) opening \(path)/lock"))
     }
