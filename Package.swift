@@ -152,6 +152,10 @@ let package = Package(
         .target(
             name: "Trials", dependencies: ["StoreCore", "StorePlatform"], path: "Tests/Support/Trials",
             swiftSettings: settings),
+        // What the suites of stores share: logs of events, observers, origins, and objects that are counted.
+        .target(
+            name: "StoreTrials", dependencies: ["StoreCore", "StoreCoreTesting", "Trials"], path: "Tests/Support/StoreTrials",
+            swiftSettings: settings),
         // The kinds of files on disk, each with the code that writes and reads it.
         .target(
             name: "DiskFormats", dependencies: ["StoreCore", "StoreFiles", "StorePlatform"], path: "Tests/Support/DiskFormats",
@@ -176,17 +180,37 @@ let package = Package(
             path: "Tests/Support/SyncCrashWriter",
             swiftSettings: settings),
 
+        // StoreCore has three test targets, which the compiler builds in parallel: for stores of values, streams and observed models;
         .testTarget(
             name: "StoreCoreTests",
             dependencies: [
-                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience", "StorePlatform", "MainActorClient",
-                "CrashWriter", "Trials", "TestWidth",
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StorePlatform", "StoreResilience", "MainActorClient", "StoreTrials",
+                "Trials", "TestWidth",
             ],
             swiftSettings: settings),
-        // Every kind of file on disk, damaged, cut, replaced, and written by processes that are killed or have no space.
+        // the engine's machine and its parts, checks of all states, and random histories that are compared with a model;
+        .testTarget(
+            name: "StoreMachineTests", dependencies: ["StoreCoreTesting", "StoreCore", "StoreTrials", "Trials", "TestWidth"],
+            swiftSettings: settings),
+        // lists, links between stores, combined states, and cachers that other users change.
+        .testTarget(
+            name: "StoreListTests",
+            dependencies: [
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreResilience", "StoreTrials", "Trials", "TestWidth",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "StoreCoreTestingTests",
+            dependencies: ["StoreCoreTesting", "StoreCore", "StoreFiles", "StorePlatform", "StoreTrials", "Trials", "TestWidth"],
+            swiftSettings: settings),
+        // Records and shared directories; and every kind of file on disk, damaged, cut, replaced, and written by processes that are killed or
+        // have no space.
         .testTarget(
             name: "StoreFilesTests",
-            dependencies: ["StoreCore", "StoreFiles", "StorePlatform", "DiskFormats", "CrashWriter", "Trials", "TestWidth"],
+            dependencies: [
+                "StoreCoreTesting", "StoreCore", "StoreFiles", "StoreOutbox", "StorePlatform", "DiskFormats", "CrashWriter", "StoreTrials",
+                "Trials", "TestWidth",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "StorePlatformTests", dependencies: ["StoreCore", "StorePlatform", "Trials", "TestWidth"], swiftSettings: settings),

@@ -228,14 +228,10 @@ struct DiskFormatTests {
         #expect(try place.names.allSatisfy { !$0.hasSuffix(".tmp") })
     }
 
-    /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"), arguments: DiskFormat.all)
     func `F6, O14, S9: a write to a full disk fails with its reason, and the earlier values remain`(format: DiskFormat) throws {
-        let path = place.url.path(percentEncoded: false), program = try ChildProcess.path(of: "CrashWriter")
-        let script = """
-            mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' format '\(path)' full '\(format)' 500000
-            """
-        check(try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]), format, code: ENOSPC)
+        let path = place.url.path(percentEncoded: false), words = ["format", path, "full", format.description, "500000"]
+        check(try ChildProcess(onDisk: "size=128k,mode=700", at: path, "CrashWriter", words), format, code: ENOSPC)
     }
     #endif
 }

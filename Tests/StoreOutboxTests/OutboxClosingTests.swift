@@ -100,16 +100,13 @@ struct OutboxClosingTests {
         await bench.outbox.register(Draft.self) { _, _ in }
         for await _ in bench.outbox.pending(for: bench.store[1]) { Issue.record("a closed outbox has a state") }
         #expect(await bench.outbox.drain(until: .seconds(1_000)) == .pending(2))
-        let next = try self.bench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await self.bench(in: bench.directory).started()
         try await next.settled()
         #expect(next.origin.commands.map(\.amount) == [5, 7])
     }
 
     @Test func `C23: a delivery that succeeds while its outbox is closed is not repeated`() async throws {
-        let bench = try bench()
-        await bench.register()
+        let bench = try await bench().registered()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -118,17 +115,14 @@ struct OutboxClosingTests {
         try await bench.origin.cancelled(count: 1, timeout: .seconds(600))
         bench.origin.release()
         try await closing.value
-        let next = try self.bench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await self.bench(in: bench.directory).started()
         try await next.settled()
         #expect(next.origin.commands.isEmpty)
     }
 
     @Test(arguments: [false, true])
     func `C23: closing an outbox waits for a running attempt, and drops the commands only with clearing`(_ clearing: Bool) async throws {
-        let bench = try bench()
-        await bench.register()
+        let bench = try await bench().registered()
         bench.origin.hold()
         bench.outbox.start()
         for amount in [5, 7] { try await bench.outbox.submit(Add(key: 1, amount: amount)) }
@@ -144,9 +138,7 @@ struct OutboxClosingTests {
         bench.origin.release()
         try await closing.value
         #expect(bench.origin.runningCount == 0)
-        let next = try self.bench(in: bench.directory)
-        await next.register()
-        next.outbox.start()
+        let next = try await self.bench(in: bench.directory).started()
         try await next.settled()
         #expect(next.origin.commands.map(\.amount) == (clearing ? [] : [7]))
     }
@@ -254,8 +246,7 @@ struct OutboxClosingTests {
     }
 
     @Test func `C23: closing an outbox ends the delay after a result that could not be logged`() async throws {
-        let bench = try bench()
-        await bench.register()
+        let bench = try await bench().registered()
         bench.origin.hold()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))

@@ -33,8 +33,7 @@ struct OutboxContentTests {
     }
 
     @Test func `O7: a delivered command is folded after a restart if the record does not name it`() async throws {
-        let bench = try await OutboxBench(in: directory(saved: 10, isNamed: false))
-        await bench.register()
+        let bench = try await OutboxBench(in: directory(saved: 10, isNamed: false)).registered()
         #expect(try await bench.value() == 15)
         try await bench.settled()
         #expect(try await bench.saved()?.content == 15)
@@ -44,8 +43,7 @@ struct OutboxContentTests {
     }
 
     @Test func `O7: a command is not applied to a record that names it, even if the log has lost its delivery`() async throws {
-        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true, isLogged: false))
-        await bench.register()
+        let bench = try await OutboxBench(in: directory(saved: 15, isNamed: true, isLogged: false)).registered()
         #expect(try await bench.value() == 15)
         bench.outbox.start()
         try await bench.settled()

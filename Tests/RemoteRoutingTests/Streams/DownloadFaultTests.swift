@@ -238,15 +238,12 @@ struct DownloadFaultTests {
     }
 
     #if os(macOS) || os(Linux)
-    /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"))
     func `H11: a full disk is reported in the error`() async throws {
         let place = try TemporaryDirectory()
         let origin = try LoopbackOrigin { _ in .data(content) }
         let path = place.url.path(percentEncoded: false)
-        let script = "mount -t tmpfs -o size=64k,mode=700 none '\(path)' && exec \"$0\" download \"$@\""
-        let words = ["-m", "/bin/sh", "-c", script, try ChildProcess.path(of: "HostileClient"), "\(origin.port)", path]
-        let process = try ChildProcess("/usr/bin/unshare", words)
+        let process = try ChildProcess(onDisk: "size=64k,mode=700", at: path, "HostileClient", ["download", "\(origin.port)", path])
         try await until("the client ends") { !process.isRunning }
         let output = process.rest
         #expect(output.hasPrefix("fileFailed") && output.contains(".film.bin.part") && output.lowercased().contains("space"), "\(output)")

@@ -1,5 +1,6 @@
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -62,40 +63,29 @@ struct CancellationTests {
         #expect(observer.summary == "completed(7)")
     }
 
-    @Test func `C9: a caller that arrives within the grace period joins the running fetch`() async throws {
+    @Test(arguments: [false, true])
+    func `C9: a fetch survives its last observer if a caller needs it, or arrives within the grace period`(arrives: Bool) async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let observer = try await observeFirst(bench.store[1].publish())
-        try await observer.stopAndLeave()
-        bench.time.advance(by: .milliseconds(900))
+        if arrives {
+            try await observer.stopAndLeave()
+            bench.time.advance(by: .milliseconds(900))
+        }
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        bench.time.advance(by: .seconds(10))
-        bench.fetcher.release()
-        #expect(try await caller.value == 1)
-        #expect(bench.fetcher.startedCount == 1 && bench.fetcher.cancelledCount == 0)
-    }
-
-    @Test func `C9: a fetch that a caller needs survives the last observer`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        let observer = try await observeFirst(bench.store[1].publish())
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
-        try await observer.stopAndLeave()
+        if !arrives { try await observer.stopAndLeave() }
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
         #expect(try await caller.value == 1)
+        #expect(bench.fetcher.startedCount == 1 && bench.fetcher.cancelledCount == 0)
     }
 
     @Test func `C9: without a grace period an unwanted fetch is canceled at once`() async throws {
         var policy = StorePolicy()
         policy.unwantedFetch = .cancel(after: .zero)
         let bench = Bench(policy: policy)
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         try await bench.fetcher.cancelled(count: 1)
         #expect(bench.liveKeys == 0)
@@ -106,10 +96,7 @@ struct CancellationTests {
         var policy = StorePolicy()
         policy.unwantedFetch = .complete
         let bench = Bench(backing, policy: policy)
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
@@ -119,10 +106,7 @@ struct CancellationTests {
 
     @Test func `C9: a fetch that never returns blocks no caller and keeps no key live`() async throws {
         let bench = Bench(fetcher: .counting(cancellation: .ignored))
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let caller = try await bench.heldCaller()
         caller.cancel()
         #expect(await caller.outcome == "CancellationError")
         try await bench.time.advance(by: .seconds(1), sleepers: 1)

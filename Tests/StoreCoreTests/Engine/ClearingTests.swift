@@ -2,6 +2,7 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ClearingTests {
@@ -32,9 +33,7 @@ struct ClearingTests {
     func `C6: a load that waits behind the barrier finds no record`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
-        bench.cacher.hold(.removeAll)
-        let clear = Task { [store = bench.store] in try await store.clear() }
-        try await bench.cacher.began(.removeAll)
+        let clear = try await bench.heldClear()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData(from: .cache) }
         try await bench.callers(1)
         bench.cacher.release()
@@ -45,9 +44,7 @@ struct ClearingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: a record that waits behind one clear() does not survive a second one`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        bench.cacher.hold(.removeAll)
-        let first = Task { [store = bench.store] in try await store.clear() }
-        try await bench.cacher.began(.removeAll)
+        let first = try await bench.heldClear()
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.callers(1)
         let second = Task { [store = bench.store] in try await store.clear() }
@@ -77,9 +74,7 @@ struct ClearingTests {
     func `C6: canceling the caller of clear() does not stop the clearing`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(1)
-        bench.cacher.hold(.removeAll)
-        let clear = Task { [store = bench.store] in try await store.clear() }
-        try await bench.cacher.began(.removeAll)
+        let clear = try await bench.heldClear()
         clear.cancel()
         #expect(await clear.outcome == "CancellationError")
         bench.cacher.release()
@@ -106,10 +101,7 @@ struct ClearingTests {
     @Test(arguments: Backing.allCases)
     func `C6: clearing the store drops running fetches of the old data`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: .counting(cancellation: .ignored), reports: true)
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         try await bench.store.clear()
         bench.fetcher.release()

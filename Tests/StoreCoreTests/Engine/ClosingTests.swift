@@ -2,6 +2,7 @@ import Foundation
 import StoreCore
 import StoreCoreTesting
 import StoreResilience
+import StoreTrials
 import Testing
 import Trials
 
@@ -284,8 +285,8 @@ struct ClosingTests {
 
     @Test func `C23: a clearing that runs when its scope is closed removes no file afterwards`() async throws {
         let scope = CacheScope()
-        let removals = SharedNumber()
-        scope.setRemoval { removals.value += 1 }
+        let removals = WatchedState(0)
+        scope.setRemoval { removals.update { $0 += 1 } }
         let cacher = GatedCacher<Int, Int>()
         let store = Store(cacher: cacher, scope: scope) { $0 }
         cacher.hold(.removeAll)
@@ -297,7 +298,7 @@ struct ClosingTests {
         try await closing.value
         let error = await #expect(throws: StoreError.self) { try await clearing.value }
         #expect(error?.code == .closed)
-        #expect(removals.value == 0)
+        #expect(removals.current == 0)
         withExtendedLifetime(store) {}
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 

@@ -1,6 +1,7 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 
@@ -69,10 +70,7 @@ struct EventTests {
     @Test func `C17: a fetch that ends after its key became idle is reported`() async throws {
         let bench = Bench(
             policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored), reports: true)
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let caller = try await bench.heldCaller()
         caller.cancel()
         try await bench.idle()
         bench.fetcher.release()

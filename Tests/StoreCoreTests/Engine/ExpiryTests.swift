@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -39,7 +40,7 @@ struct ExpiryTests {
             expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
         )
         let observer = try await observeCompleted(bench.store[1].publish())
-        let bell = TriggerTests.Bell()
+        let bell = Bell()
         bench.store.revalidate(on: bell)
         try await bell.ring()
         bench.time.advance(by: .seconds(1))

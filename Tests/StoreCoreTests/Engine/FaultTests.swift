@@ -1,10 +1,10 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 
-/// Tests a failing cacher.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct FaultTests {
     // MARK: Failed saves and removals
@@ -178,9 +178,7 @@ struct FaultTests {
     func `C6: keys are not listed while the store is being cleared`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
-        bench.cacher.hold(.removeAll)
-        let clear = Task { [store = bench.store] in try await store.clear() }
-        try await bench.cacher.began(.removeAll)
+        let clear = try await bench.heldClear()
         let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
         try await bench.listings(1)
         bench.cacher.release()
@@ -192,9 +190,7 @@ struct FaultTests {
     @Test(arguments: Backing.withCacher)
     func `C9: a canceled invalidate(where:) that waits to list keys returns at once`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        bench.cacher.hold(.removeAll)
-        let clear = Task { [store = bench.store] in try await store.clear() }
-        try await bench.cacher.began(.removeAll)
+        let clear = try await bench.heldClear()
         let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
         try await bench.listings(1)
         invalidation.cancel()

@@ -2,11 +2,11 @@ import Foundation
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests the task-local values of fetches.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct FetchContextTests {
     @TaskLocal static var span = "none"
@@ -167,7 +167,7 @@ struct FetchContextTests {
     func `C16, C22: a fetch by a trigger has no values, even those of the task that registered it`(_ backing: Backing) async throws {
         let tracer = Tracer()
         let lists = lists(tracer, backing)
-        let bell = TriggerTests.Bell()
+        let bell = Bell()
         try await traced("registration") { _ = lists.revalidate(on: bell) }.value
         let observing = traced("observer") { for await _ in lists[1].publish() {} }
         try await until("the list is loaded") { lists.lists.runningFetches == 0 && tracer.spans.count == 1 }

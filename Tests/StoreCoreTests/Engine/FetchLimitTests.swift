@@ -1,5 +1,6 @@
 import Foundation
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 

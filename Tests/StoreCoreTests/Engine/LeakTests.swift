@@ -1,5 +1,6 @@
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -64,7 +65,7 @@ struct LeakTests {
         }
         time.advance(by: .seconds(2))
         try await until("the engine is idle") { store.engineIsIdle && store.triggerCount == 0 }
-        Memory.expectFlat(since: settled)
+        #expect(Memory.resident() - settled < Memory.growthLimit)
         try await store.clear()
         try await counter.none()
         #expect(time.sleeperCount == 0)
@@ -81,7 +82,7 @@ struct LeakTests {
             await lists[1].clear()
         }
         #expect(lists.liveKeys == 0)
-        Memory.expectFlat(since: settled)
+        #expect(Memory.resident() - settled < Memory.growthLimit)
         try await counter.none()
     }
 

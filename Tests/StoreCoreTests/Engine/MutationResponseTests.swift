@@ -1,6 +1,7 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 

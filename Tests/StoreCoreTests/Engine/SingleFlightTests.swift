@@ -1,5 +1,6 @@
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 

@@ -1,4 +1,5 @@
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 

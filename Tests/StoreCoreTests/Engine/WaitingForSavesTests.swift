@@ -2,11 +2,11 @@ import Foundation
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests `waitUntilSaved()`.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct WaitingForSavesTests {
     /// The object that the test calls.

@@ -1,6 +1,7 @@
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 
@@ -54,12 +55,6 @@ extension Validator {
 
 extension StorePolicy {
     static func reconnecting(attempts: Int = .max) -> StorePolicy { StorePolicy(retry: .exponential(attempts: attempts)) }
-}
-
-/// A connection that was lost, with the delay that its origin asks for.
-struct Lost: Error, FailureAdvising {
-    var retryAfter: Duration? = .seconds(1)
-    var failureKind: FailureKind { .transient }
 }
 
 extension RecordingObserver {

@@ -1,5 +1,6 @@
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -81,10 +82,10 @@ struct LiveEpochTests {
         let bench = LiveBench(backing)
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))
-        let gate = WatchedFlag()
+        let gate = Gate()
         let mutation = Task { [handle = bench.store[1]] in
             try await handle.mutate(optimistically: { $0 += "+" }) {
-                try await gate.wait()
+                await gate.wait()
                 if !succeeds { throw Offline() }
             }
         }
@@ -104,11 +105,11 @@ struct LiveEpochTests {
     @Test func `L3: a value of the stream replaces the fetch that an earlier failed mutation requires`() async throws {
         let bench = LiveBench(reports: true)
         await bench.store[1].update("a")
-        let gates = [WatchedFlag(), WatchedFlag()]
+        let gates = [Gate(), Gate()]
         let mutations = gates.indices.map { index in
             Task { [handle = bench.store[1]] in
                 try await handle.mutate(optimistically: { $0 += "+" }) {
-                    try await gates[index].wait()
+                    await gates[index].wait()
                     if index == 0 { throw Offline() }
                 }
             }

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 import StoreResilience
 
 @testable import StoreCore
@@ -43,7 +44,7 @@ struct LiveInputTests {
         let slow = Task { for await _ in store[1].publish() { try await untilCanceled() } }
         let last = await store[1].publish().first { $0.content == flood.count }
         #expect(last?.content == flood.count)
-        Memory.expectFlat(since: before)
+        #expect(Memory.resident() - before < Memory.growthLimit)
         slow.cancel()
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -118,7 +119,7 @@ struct LiveLifetimeTests {
 
     @Test func `L4: a stream that ends is over until the next trigger`() async throws {
         let bench = LiveBench(policy: .reconnecting())
-        let bell = TriggerTests.Bell()
+        let bell = Bell()
         bench.store.revalidate(on: bell)
         let observer = bench.observe()
         try await bench.feed.send(.content("a", Validator("1")))
@@ -137,7 +138,7 @@ struct LiveLifetimeTests {
 
     @Test func `L4: a trigger ends the wait for the next connection, and leaves a connected stream alone`() async throws {
         let bench = LiveBench(policy: .reconnecting())
-        let bell = TriggerTests.Bell()
+        let bell = Bell()
         bench.store.revalidate(on: bell)
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))

@@ -3,6 +3,7 @@ import Observation
 import Testing
 import Trials
 import StoreCoreTesting
+import StoreTrials
 
 @testable import StoreCore
 
@@ -88,7 +89,7 @@ struct ObservedTests {
             if !round.isMultiple(of: 3) { await Task.yield() }
             await task.cancelAndWait()
         }
-        Memory.expectFlat(since: settled)
+        #expect(Memory.resident() - settled < Memory.growthLimit)
         try await until("the engine is idle") { store.engineIsIdle }
         try await store.clear()
         let last = observed.content == nil ? 0 : 1

@@ -6,7 +6,6 @@ import Trials
 @testable import StoreOutbox
 @testable import StorePlatform
 
-/// Tests O13: one user of an outbox delivers.
 struct DeliveryLeaseTests {
     private let place: TemporaryDirectory
 

@@ -56,6 +56,18 @@ public final class ChildProcess {
         }.start()
     }
 
+    /// Starts a program with a disk of its own, which disappears with the process.
+    ///
+    /// - Parameters:
+    ///   - options: The options of the disk, such as `size=64k,mode=700`.
+    ///   - place: The directory where the disk is mounted.
+    ///   - program: The name of a program of this package.
+    ///   - arguments: The program's arguments.
+    public convenience init(onDisk options: String, at place: String, _ program: String, _ arguments: [String]) throws {
+        let script = "mount -t tmpfs -o \(options) none '\(place)' && exec \"$0\" \"$@\""
+        try self.init("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script, ChildProcess.path(of: program)] + arguments)
+    }
+
     deinit {
         kill()
         ended.wait()

@@ -1,0 +1,518 @@
+import Foundation
+import StoreCoreTesting
+import StoreTrials
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Tests of links with input that no law's own test has: shared identities, failing cachers, clocks that go back, and their like.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct LinkedInputTests {
+    private let world = LinkedWorld()
+
+    #if os(macOS) || os(Linux)
+    @Test func `E9: a link to a store of another scope is refused`() async {
+        await #expect(processExitsWith: .failure) {
+            let articles = Store(cacher: MemoryCacher<Int, Article>(), scope: CacheScope()) { Article(id: $0) }
+            _ = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], scope: CacheScope()) { _ in [] }
+        }
+    }
+    #endif
+
+    @Test func `E10: of two elements of one page with the same identity, both show the last one`() async throws {
+        let lists = Store(
+            cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: world.articles)], time: world.time
+        ) { _ in [Article(id: 7, title: "first"), Article(id: 6), Article(id: 7, title: "last")] }
+        await world.articles[7].update(Article(id: 7, title: "old"))
+        world.time.advance(by: .seconds(1))
+        #expect(try await lists["a"].requireData().map(\.title) == ["last", "title", "last"])
+        #expect(try await world.articles[7].requireData().title == "last")
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await lists["a"].requireData().map(\.isLiked) == [true, false, true])
+    }
+
+    @Test func `E10: an entity that states another key changes no place`() async throws {
+        world.origin.enqueue(.success(Article(id: 8, title: "stray")))
+        try await world.loadFeed([Article(id: 7, title: "seven"), Article(id: 8, title: "eight")])
+        #expect(try await world.articles[7].requireData().title == "stray")
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["seven", "eight"])
+        #expect(try await world.articles[7].requireData().title == "stray")
+    }
+
+    @Test func `E10: a pending change of an entity that states another key is not shown`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        let (request, task) = world.like(7)
+        try await observer.next { $0.content?.first?.isLiked == true }
+        await world.articles[7].update(Article(id: 8))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.liked() == [])
+    }
+
+    /// Creates an article under a temporary key with a row in the feed or the search, until the origin assigns key 7.
+    private func create(inSearch isFound: Bool = false) async {
+        let (id, draft, engine) = (UUID(), Article(id: -1, title: "draft"), world.articles.engine)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), BoxedContent(draft))
+        if isFound {
+            await world.search["swift"].update { $0.append(Finding(articleID: -1, title: "draft", rank: 3)) }
+        } else {
+            await world.feed["home"].update { $0.append(draft) }
+        }
+        await engine.settleCreation(
+            id, from: BoxedKey(-1), to: BoxedKey(7), .response(BoxedContent(Article(id: 7, title: "made"))), first: BoxedContent(draft),
+            moved: {}, saved: { _ in })
+    }
+
+    @Test func `E10: the row of a temporary key follows the key that replaces it`() async throws {
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        let observer = try await observeCompleted(world.feed["home"].publish())
+        await create()
+        try await observer.next { $0.content?.map(\.title) == ["title", "made"] }
+        await world.articles[7].update { $0.isLiked = true }
+        try await observer.next { $0.content?.map(\.isLiked) == [false, true] }
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page"), Article(id: 8)]))
+        #expect(await world.feed["home"].requestNextData() == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 7, 8])
+    }
+
+    @Test func `E10: the row of a temporary key leaves a list that has its entity already`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        let observer = RecordingObserver(world.feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await create()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "made"])
+    }
+
+    @Test func `E10: the row of a temporary key follows a key that another process has learned`() async throws {
+        try await world.loadFeed([Article(id: -1, title: "draft")])
+        await world.articles[7].update(Article(id: 7, title: "made"))
+        let observer = try await observeCompleted(world.feed["home"].publish())
+        world.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await observer.next { $0.content?.map(\.title) == ["made"] }
+    }
+
+    @Test func `E10: a fragment of a temporary key gets the key that replaces it`() async throws {
+        try await world.loadSearch([Finding(articleID: 6)])
+        await create(inSearch: true)
+        let made = Finding(articleID: 7, title: "made", rank: 3)
+        #expect(try await world.search["swift"].requireData() == [Finding(articleID: 6), made])
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.found() == [7])
+    }
+
+    private struct Story: Identifiable, Hashable, Sendable {
+        var id: Int
+        var author: Writer?
+    }
+
+    @Test func `E10: places inside the values of another link move with them`() async throws {
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let stories = Store(cacher: MemoryCacher<Int, Story>(), time: world.time) { Story(id: $0) }
+        let links: [EntityLink<[Story]>] = [
+            .elements(of: stories),
+            .entities(of: writers, id: { $0.id }) { rows, visit in
+                for row in rows.indices {
+                    guard var author = rows[row].author else { continue }
+                    visit(&author)
+                    rows[row].author = author
+                }
+            },
+        ]
+        let feed = Store(cacher: MemoryCacher<String, [Story]>(), links: links, time: world.time) { _ in
+            [Story(id: 1, author: Writer(id: "ada")), Story(id: 2, author: Writer(id: "ada"))]
+        }
+        for id in 1...2 { await stories[id].update(Story(id: id, author: Writer(id: "ada"))) }
+        await writers["ada"].update(Writer(id: "ada"))
+        let observer = RecordingObserver(feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        await stories[2].update(Story(id: 2, author: Writer(id: "bob", name: "Bob")))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == ["Countess", "Bob"])
+        await stories[1].update(Story(id: 1))
+        await writers["ada"].update(Writer(id: "ada", name: "Lovelace"))
+        #expect(try await feed["home"].requireData().map(\.author?.name) == [nil, "Bob"])
+        #expect(try await writers["ada"].requireData().name == "Lovelace")
+        #expect(try await stories[2].requireData().author?.id == "bob")
+    }
+
+    @Test func `E3: a row of the entity's type without its text leaves the text of the detail`() async throws {
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin,
+            links: [.elements(of: world.articles, id: \.id, fields: (\.title, \.title), (\.isLiked, \.isLiked))], time: world.time)
+        await world.articles[7].update(Article(id: 7, text: "long"))
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new", text: "")]))
+        #expect(try await feed["home"].requireData() == [Article(id: 7, title: "new", text: "")])
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "new", text: "long"))
+    }
+
+    @Test(arguments: [true, false])
+    func `E7: an entity that is removed while its mutation is pending stays removed`(_ succeeds: Bool) async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        let (request, task) = world.like(7)
+        try await request.hasBegun()
+        try await world.articles.remove(7) {}
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        request.end(succeeds ? .success(()) : .failure(Offline()))
+        _ = await task.result
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData() }
+        #expect(world.origin.startedCount == 0)
+    }
+
+    /// The clock may stand still between the request and the like.
+    @Test(arguments: [(true, 1), (false, 1), (false, 0)])
+    func `E2: a list that was requested before a like does not take it back, although the entity was cleared meanwhile`(
+        _ clearsStore: Bool, _ seconds: Int
+    ) async throws {
+        try await world.loadFeed([Article(id: 7)])
+        world.time.advance(by: .seconds(seconds))
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        world.feedOrigin.hold()
+        let refresh = Task { [world] in await world.feed["home"].refresh() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(seconds))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        if clearsStore { try await world.articles.clear() } else { await world.articles[7].clear() }
+        #expect(try await world.liked() == [7])
+        world.feedOrigin.release()
+        await refresh.value
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test func `E2: a page that arrives after clear of the entities' store shows its own rows and makes no entity`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "page")]))
+        world.feedOrigin.hold()
+        let page = Task { [world] in await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        try await world.articles.clear()
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["title", "page"])
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test func `E2: a clock that is set back between two launches does not make later changes older`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        first.time.advance(by: .seconds(86_400))
+        await first.articles[7].update(Article(id: 7, title: "before"))
+        try await first.loadFeed([Article(id: 7, title: "fed")])
+        try await first.articles.waitUntilSaved()
+        try await first.feed.waitUntilSaved()
+        // The clock of the new world is a day behind.
+        let second = disks.world()
+        _ = await second.feed["home"].getData(from: .cache)
+        await second.articles[7].update { $0.title = "after" }
+        let observer = RecordingObserver(second.feed["home"].publish())
+        try await observer.next { $0.content?.first?.title == "after" }
+        second.feedOrigin.enqueue(.page([Article(id: 7, title: "newest")]))
+        await second.feed["home"].refresh()
+        #expect(try await second.feed["home"].requireData().map(\.title) == ["newest"])
+        #expect(try await second.articles[7].requireData().title == "newest")
+    }
+
+    @Test(arguments: [true, false])
+    func `E2: a list that was requested before a like does not take it back, although the entity was evicted`(
+        _ hasDisk: Bool
+    ) async throws {
+        let memory = (MemoryCacher<Int, Article>(), TieredCacher(over: GatedCacher<Int, Article>()))
+        let world = hasDisk ? LinkedWorld(articles: memory.1) : LinkedWorld(articles: memory.0)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        world.feedOrigin.hold()
+        let refresh = Task { await world.feed["home"].refresh() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        try await world.articles[7].mutate(optimistically: { $0.isLiked = true }) {}
+        #expect(try await world.liked() == [7])
+        try await world.articles.waitUntilSaved()
+        memory.0.trim(to: 0)
+        memory.1.trim(to: 0)
+        world.feedOrigin.release()
+        await refresh.value
+        try await until("the entity on disk was read") { try await world.liked() == [7] }
+        #expect(try await world.liked() == [7])
+    }
+
+    /// The next page repeats a row, because the list has moved at its origin.
+    @Test func `E2: a page that was requested before a like does not take it back, although the entity was evicted`() async throws {
+        let memory = MemoryCacher<Int, Article>()
+        let world = LinkedWorld(articles: memory)
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 6), Article(id: 7)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 7), Article(id: 8)]))
+        world.feedOrigin.hold()
+        let page = Task { await world.feed["home"].requestNextData() }
+        try await world.feedOrigin.started(count: 2)
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        try await world.articles.waitUntilSaved()
+        memory.trim(to: 0)
+        world.feedOrigin.release()
+        #expect(await page.value == .loaded)
+        #expect(try await world.feed["home"].requireData().map(\.id).sorted() == [6, 7, 8])
+        #expect(try await world.liked() == [7])
+    }
+
+    /// The contents of a store have stamps from its first link or removal on.
+    @Test(arguments: [true, false])
+    func `E2: a fetch that began before the first link or removal of its store is accepted`(_ isLinked: Bool) async throws {
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time)
+        await articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        var feed: PaginationStore<String, Article>?
+        if isLinked {
+            feed = PaginationStore(
+                cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time)
+        } else {
+            try await articles.remove(8) {}
+        }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData().title == "fetched")
+        withExtendedLifetime(feed) {}
+    }
+
+    @Test func `E2: a fetch from after the success of a mutation is accepted, although the change became content during it`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        let (request, articles) = (HeldRequest(), world.articles)
+        let earlier = Task { try await articles[7].mutate(optimistically: { $0.text = "failed" }) { try await request.run() } }
+        try await request.hasBegun()
+        try await articles[7].mutate(optimistically: { $0.isLiked = true }) {}
+        world.time.advance(by: .seconds(1))
+        world.origin.hold()
+        let refresh = Task { await articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        world.time.advance(by: .seconds(1))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await earlier.value }
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched", isLiked: true)))
+        world.origin.release()
+        await refresh.value
+        #expect(try await articles[7].requireData() == Article(id: 7, title: "fetched", isLiked: true))
+    }
+
+    @Test func `E2: a damaged stamp of a record does not precede later fetches and changes`() async throws {
+        let cacher = GatedCacher<Int, Article>()
+        var record = CacheRecord(content: Article(id: 7), fetchedAt: world.time.date)
+        record.fields.stamp = .max
+        record.fields.parts = ["title": .max]
+        try await cacher.save(record, param: 7)
+        let second = LinkedWorld(articles: TieredCacher(over: cacher))
+        #expect(try await second.articles[7].requireData() == Article(id: 7))
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
+        try await second.loadFeed([Article(id: 7, title: "newer")])
+        #expect(try await second.articles[7].requireData().title == "newer")
+    }
+
+    @Test func `E2: a created entity gives way to a fetch of its key that began before`() async throws {
+        let (id, draft) = (UUID(), BoxedContent(Article(id: -1, title: "draft")))
+        let (engine, articles) = (world.articles.engine, world.articles)
+        engine.knowCommands([id])
+        engine.showCreation(CommandMark(id: id, order: 1), of: BoxedKey(-1), draft)
+        world.origin.hold()
+        let fetch = Task { try await articles[7].requireData().title }
+        try await world.origin.started(count: 1)
+        await engine.settleCreation(id, from: BoxedKey(-1), to: BoxedKey(7), .unknown, first: draft, moved: {}, saved: { _ in })
+        world.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        world.origin.release()
+        #expect(try await fetch.value == "fetched")
+        #expect(try await articles[7].requireData(from: .cache).title == "fetched")
+    }
+
+    @Test func `E2: after a restart with a clock that was set back, a fetch is newer than the fields of older fragments`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7))
+        first.time.advance(by: .seconds(86_400))
+        try await first.loadSearch([Finding(articleID: 7, title: "fragment")])
+        try await first.articles.waitUntilSaved()
+        // The clock of the new world is a day behind, and the search is not loaded.
+        let second = disks.world()
+        #expect(try await second.articles[7].requireData().title == "fragment")
+        second.origin.enqueue(.success(Article(id: 7, title: "fetched")))
+        await second.articles[7].refresh()
+        #expect(try await second.articles[7].requireData().title == "fetched")
+    }
+
+    @Test func `E1: thousands of rows that all change agree with their entities`() async throws {
+        let count = max(4_000, rounds(100_000, quick: 4_000))
+        await world.articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page((0..<count).map { Article(id: $0) }))
+        _ = try await world.feed["home"].requireData()
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page((0..<count).map { Article(id: $0, title: "new") }))
+        await world.feed["home"].refresh()
+        #expect(try await world.articles[7].requireData().title == "new")
+        await world.articles[7].update { $0.isLiked = true }
+        #expect(try await world.liked() == [7])
+        await world.feed["home"].update { rows in for row in rows.indices { rows[row].isLiked = row != 7 } }
+        #expect(try await world.liked().count == count - 1)
+        #expect(try await !world.articles[7].requireData().isLiked)
+    }
+
+    @Test func `E9: a list keeps a newer row while the store of its entities is being closed`() async throws {
+        let disk = GatedCacher<Int, Article>()
+        let world = LinkedWorld(articles: TieredCacher(over: disk))
+        let articles = world.articles
+        await articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7)])
+        try await articles.waitUntilSaved()
+        let count = disk.calls(.save).count
+        disk.hold(.save)
+        let update = Task { await articles[7].update { $0.title = "saved late" } }
+        try await disk.began(.save, count: count + 1)
+        let closing = Task { try await articles.close() }
+        try await until("the store is closed") { !articles.engine.isOpen }
+        await world.feed["home"].update { $0[0].title = "newer" }
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+        disk.release()
+        try await closing.value
+        _ = await update.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+    }
+
+    @Test func `E8: a place shows its own value if its entity cannot be loaded, and an event says so`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7, title: "entity"))
+        try await first.loadFeed([Article(id: 7, title: "row")])
+        try await first.feed.waitUntilSaved()
+        disks.articles.fail(.load)
+        let events = EventLog()
+        let time = ManualTime()
+        let articles = Store(cacher: TieredCacher(over: disks.articles), time: time, onEvent: events.append) { Article(id: $0) }
+        let feed = PaginationStore(
+            cacher: TieredCacher(over: disks.feed), fetcher: ScriptedPaginationFetcher<String, Article>(),
+            links: [.elements(of: articles)], time: time)
+        #expect(try await feed["home"].requireData(from: .cache).map(\.title) == ["row"])
+        try await until("the fault is reported") {
+            events.all.contains { if case .cacherFault(.load, _) = $0.kind { true } else { false } }
+        }
+    }
+
+    /// The program ends after one of the two saves.
+    @Test(arguments: [true, false])
+    func `E8: entity and list agree after a launch that ended between their saves`(_ savesEntity: Bool) async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7))
+        try await first.loadFeed([Article(id: 7)])
+        try await first.loadSearch([Finding(articleID: 7)])
+        try await first.articles.waitUntilSaved()
+        try await first.feed.waitUntilSaved()
+        try await first.search.waitUntilSaved()
+        first.time.advance(by: .seconds(1))
+        if savesEntity {
+            disks.feed.fail(.save)
+            disks.search.fail(.save)
+        } else {
+            disks.articles.fail(.save)
+        }
+        await first.feed["home"].update { $0[0].isLiked = true }
+        #expect(try await first.found() == [7])
+        try? await first.articles.waitUntilSaved()
+        try? await first.feed.waitUntilSaved()
+        try? await first.search.waitUntilSaved()
+        for cacher in [disks.articles] { cacher.recover() }
+        disks.feed.recover()
+        disks.search.recover()
+        let second = disks.world()
+        second.time.advance(by: .seconds(2))
+        #expect(try await second.liked() == [7])
+        #expect(try await second.found() == [7])
+        #expect(try await second.articles[7].requireData().isLiked)
+        #expect(second.feedOrigin.startedCount + second.searchOrigin.startedCount + second.origin.startedCount == 0)
+    }
+
+    // MARK: What E5 and E6 say of keys without content
+
+    @Test(arguments: [true, false])
+    func `E5: a mutation of a key without content is in a full place, during it and after its success`(_ isObserved: Bool) async throws {
+        try await world.loadFeed([Article(id: 7)])
+        let observer = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
+        if let observer { try await observer.next { $0.isCompleted } }
+        let (request, task) = world.like(7)
+        try await request.hasBegun()
+        #expect(try await world.liked() == [7])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [7])
+    }
+
+    @Test(arguments: [true, false])
+    func `E6: a detail without content begins with the row of a loaded list`(_ isObserved: Bool) async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let list = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
+        if let list { try await list.next { $0.isCompleted } }
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        #expect(try await detail.states(count: 1).map(\.content?.title) == ["row"])
+        try await world.origin.answerNext(with: .success(Article(id: 7, title: "fetched")))
+        try await detail.next { $0.isCompleted && $0.content?.title == "fetched" }
+    }
+
+    @Test func `E2, E8: the stamps of fields that fragments have brought survive a restart`() async throws {
+        let disks = Disks()
+        let first = disks.world()
+        await first.articles[7].update(Article(id: 7, title: "first"))
+        first.time.advance(by: .seconds(1))
+        first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "second")]))
+        _ = try await first.search["old"].requireData()
+        try await first.search.waitUntilSaved()
+        disks.memory.value?.trim(to: 0)
+        first.time.advance(by: .seconds(1))
+        first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "third")]))
+        _ = try await first.search["new"].requireData()
+        #expect(try await first.articles[7].requireData().title == "third")
+        try await first.search.waitUntilSaved()
+        try await first.articles.waitUntilSaved()
+        let second = disks.world()
+        second.time.advance(by: .seconds(5))
+        #expect(try await second.search["old"].requireData(from: .cache).map(\.title) == ["third"])
+        #expect(try await second.articles[7].requireData(from: .cache).title == "third")
+    }
+
+    /// The cachers behind three stores, over which a new world is a new launch.
+    private final class Disks: Sendable {
+        let articles = GatedCacher<Int, Article>()
+        let feed = GatedCacher<String, [Article]>()
+        let search = GatedCacher<String, [Finding]>()
+        /// The memory of the newest world's search.
+        let memory = Latest()
+
+        func world() -> LinkedWorld {
+            let searches = TieredCacher(over: search)
+            memory.value = searches
+            return LinkedWorld(articles: TieredCacher(over: articles), feed: TieredCacher(over: feed), search: searches)
+        }
+    }
+
+    private final class Latest: Sendable {
+        private let state = Lock<TieredCacher<GatedCacher<String, [Finding]>>?>(nil)
+
+        var value: TieredCacher<GatedCacher<String, [Finding]>>? {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
+    }
+}

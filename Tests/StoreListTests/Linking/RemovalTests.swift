@@ -1,0 +1,256 @@
+import StoreCoreTesting
+import StoreTrials
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Tests mutations through lists, placeholders, and the removal of entities.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct RemovalTests {
+    private let world = LinkedWorld()
+
+    @Test func `E5: a mutation of a full element is one mutation of the entity`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        await world.articles[7].update(Article(id: 7))
+        let (request, task) = world.like(row: 7)
+        try await request.hasBegun()
+        #expect(try await world.articles[7].requireData().isLiked)
+        #expect(try await world.liked() == [7])
+        #expect(try await world.found() == [7])
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.articles[7].requireData().isLiked == false)
+        #expect(try await world.liked() == [])
+        #expect(try await world.found() == [])
+    }
+
+    @Test func `E5: the response to a mutation of an element becomes the entity`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 7))
+        try await world.feed["home"].mutate(element: 7) {
+            $0.isLiked = true
+        } perform: {
+            Article(id: 7, title: "response", isLiked: true)
+        }
+        #expect(try await world.articles[7].requireData().title == "response")
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["response"])
+    }
+
+    @Test func `E5: a confirmed change that waits for an earlier one is not applied again to the value of a newer list`() async throws {
+        await world.articles[7].update(Article(id: 7, title: "a"))
+        try await world.loadFeed([Article(id: 7, title: "a")])
+        let (request, task) = world.like(7)
+        try await request.hasBegun()
+        try await world.articles[7].mutate(optimistically: { $0.title += "!" }) {}
+        world.time.advance(by: .seconds(1))
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "a!")]))
+        await world.feed["home"].refresh()
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!", isLiked: true))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!"))
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "a!")])
+    }
+
+    @Test func `E5: a mutation of a fragment stays in its list`() async throws {
+        try await world.loadSearch([Finding(articleID: 7)])
+        await world.articles[7].update(Article(id: 7))
+        let request = HeldRequest()
+        let search = world.search
+        let task = Task { try await search["swift"].mutate(element: 7, optimistically: { $0.isLiked = true }) { try await request.run() } }
+        try await request.hasBegun()
+        #expect(try await world.found() == [7])
+        #expect(try await world.articles[7].requireData().isLiked == false)
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.found() == [])
+    }
+
+    @Test func `E5: a mutation of an entity without content shows at full places, and the row becomes the content`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let observer = try await observeCompleted(world.feed["home"].publish())
+        let (request, task) = world.like(row: 7)
+        try await observer.next { $0.content?.first?.isLiked == true }
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [7])
+        let error = await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
+        #expect(error?.staleContent as? Article == Article(id: 7, title: "row", isLiked: true))
+        #expect(world.origin.startedCount == 0)
+    }
+
+    @Test func `E5: a mutation of an entity without content shows in a long list too`() async throws {
+        let row = EntityRows.share + 1
+        try await world.loadFeed((0...row).map { Article(id: $0) })
+        let (request, task) = world.like(row: row)
+        try await request.hasBegun()
+        #expect(try await world.liked() == [row])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.liked() == [row])
+        #expect(try await world.feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
+    }
+
+    @Test func `E6: the detail starts with the row of a loaded list, and fetches`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let feed = try await observeCompleted(world.feed["home"].publish())
+        world.origin.hold()
+        world.origin.enqueue(.success(Article(id: 7, title: "detail")))
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.isLoading && $0.content?.title == "row" }
+        #expect(detail.states.count == 1)
+        await world.articles[7].clear()
+        try await world.origin.started(count: 2)
+        world.origin.release()
+        try await detail.next { $0.isCompleted && $0.content?.title == "detail" }
+        #expect(!detail.states.contains { $0.isLoading && $0.content == nil })
+        try await feed.next { $0.content?.first?.title == "detail" }
+    }
+
+    @Test func `E6: after clear(), a failure shows the row`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        await world.articles[7].clear()
+        try await world.origin.started(count: 2)
+        world.origin.enqueue(.failure(Offline()), .failure(Offline()))
+        world.origin.release()
+        let state = try await detail.next { $0.error is Offline }
+        #expect(state.content?.title == "row")
+    }
+
+    @Test func `E6, E7: clearing the scope drops rows and removals`() async throws {
+        let scope = CacheScope()
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time, scope: scope)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time,
+            scope: scope)
+        world.feedOrigin.enqueue(.page([Article(id: 7, title: "row"), Article(id: 8)]))
+        _ = try await feed["home"].requireData()
+        try await articles.remove(8) {}
+        world.origin.hold()
+        let before = RecordingObserver(articles[7].publish())
+        try await before.next { $0.content?.title == "row" }
+        try await scope.clear()
+        let after = RecordingObserver(articles[7].publish())
+        #expect(try await after.states(count: 1)[0].content == nil)
+        world.origin.enqueue(.success(Article(id: 7)), .success(Article(id: 8)))
+        world.origin.release()
+        try await after.next { $0.isCompleted }
+        #expect(try await articles[8].requireData().id == 8)
+    }
+
+    @Test func `E6: a list of a scope that is being cleared brings no row back`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        let feed = RecordingObserver(world.feed["home"].publish())
+        try await feed.next { $0.isCompleted }
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.isCompleted }
+        // The stores of a scope are cleared at once, and this one is the first.
+        try await world.articles.engine.clear()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["row"])
+        #expect(world.articles.engine.newestRow(of: BoxedKey(7)) == nil)
+    }
+
+    @Test func `E7: the detail of a removed entity does not show the row of a list`() async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        try await world.articles.remove(7) {}
+        let state = try await detail.next { $0.error != nil }
+        #expect((state.error as? StoreError)?.code == .removed)
+        #expect(state.content == nil)
+    }
+
+    @Test func `E7: a removal hides the elements at once, and a failure restores them in place`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7), Article(id: 8)])
+        try await world.loadSearch([Finding(articleID: 7), Finding(articleID: 8)])
+        await world.articles[7].update(Article(id: 7))
+        let feed = try await observeCompleted(world.feed["home"].publish())
+        let request = HeldRequest()
+        let articles = world.articles
+        let task = Task { try await articles.remove(7) { try await request.run() } }
+        try await feed.next { $0.content?.map(\.id) == [6, 8] }
+        #expect(try await world.search["swift"].requireData().map(\.id) == [8])
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 8])
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 7, 8])
+        #expect(try await world.search["swift"].requireData().map(\.id) == [7, 8])
+        #expect(try await world.articles[7].requireData().id == 7)
+        try await feed.next { $0.content?.map(\.id) == [6, 7, 8] }
+    }
+
+    @Test func `E7: a removed entity leaves the lists, fetched before or after, and the pages shrink with it`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)], nextKey: "2")
+        world.feedOrigin.enqueue(.page([Article(id: 8), Article(id: 9)]))
+        #expect(await world.feed["home"].requestNextData() == .loaded)
+        world.searchOrigin.hold()
+        world.searchOrigin.enqueue(.page([Finding(articleID: 7), Finding(articleID: 8)]))
+        let search = Task { [world] in try await world.search["swift"].requireData().map(\.id) }
+        try await world.searchOrigin.started(count: 1)
+        try await world.articles.remove(7) {}
+        world.searchOrigin.release()
+        #expect(try await search.value == [8])
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6, 8, 9])
+        let record = world.feed.lists.memory?.entry(of: "home")?.record
+        #expect(record?.content.map(\.id) == [6, 8, 9])
+        #expect(record?.pages.map(\.count) == [1, 2])
+    }
+
+    @Test func `E7: an observed key that was removed is an error, and is not fetched before a refresh`() async throws {
+        await world.articles[7].update(Article(id: 7))
+        let detail = try await observeCompleted(world.articles[7].publish())
+        try await world.articles.remove(7) {}
+        let state = try await detail.next { $0.error != nil }
+        #expect((state.error as? StoreError)?.code == .removed)
+        #expect(state.content == nil)
+        let error = await #expect(throws: StoreError.self) { try await world.articles[7].requireData() }
+        #expect(error?.code == .removed)
+        #expect(world.origin.startedCount == 0)
+        world.origin.enqueue(.success(Article(id: 7, title: "again")))
+        await world.articles[7].refresh()
+        #expect(try await world.articles[7].requireData().title == "again")
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        #expect(try await world.feed["home"].requireData().map(\.id) == [7])
+    }
+
+    @Test func `E7: values inside content stay when their entity is removed`() async throws {
+        let (writers, articles) = world.storesOfWriters()
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        await articles[7].update(Article(id: 7, author: Writer(id: "ada", name: "Countess")))
+        try await writers.remove("ada") {}
+        #expect(try await articles[7].requireData().author.name == "Countess")
+    }
+
+    @Test func `E7: an update brings a removed entity back`() async throws {
+        try await world.articles.remove(7) {}
+        await world.articles[7].update(Article(id: 7))
+        #expect(try await world.articles[7].requireData().id == 7)
+        try await world.loadFeed([Article(id: 7)])
+    }
+
+    @Test func `E7: a list from before a removal does not show the element when its key has content again`() async throws {
+        try await world.loadFeed([Article(id: 6), Article(id: 7)])
+        try await world.articles.remove(7) {}
+        await world.articles[7].update(Article(id: 7))
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+    }
+
+    @Test func `E7: the newest removals are remembered`() {
+        var removals = Removals()
+        for key in 0...Removals.limit {
+            removals.note(.began, of: BoxedKey(key))
+            removals.note(.succeeded(Stamp(key + 1)), of: BoxedKey(key))
+        }
+        #expect(!removals.isDone(BoxedKey(0)))
+        #expect(removals.isDone(BoxedKey(1)))
+        #expect(!removals.isRunning(BoxedKey(1)))
+    }
+}

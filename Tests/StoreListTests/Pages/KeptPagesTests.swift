@@ -1,0 +1,243 @@
+import Synchronization
+import Testing
+import Trials
+import StoreCoreTesting
+import StoreTrials
+
+@testable import StoreCore
+
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct KeptPagesTests {
+    /// An origin with six pages of two rows each; every edition has different rows.
+    final class Shelf: Sendable {
+        private let edition = SharedNumber()
+        private let broken = SharedKey()
+        let fetcher: ScriptedPaginationFetcher<Int, Int>
+
+        init() {
+            fetcher = ScriptedPaginationFetcher { [edition, broken] request in
+                let page = Int(request.pageKey ?? "0") ?? 0
+                if let key = broken.value, key == request.pageKey ?? "first" { throw Offline() }
+                let first = edition.value * 1_000 + page * 10
+                return .page([first, first + 1], nextKey: page < 5 ? "\(page + 1)" : nil)
+            }
+        }
+
+        func publishNextEdition() { edition.value += 1 }
+        func fail(at key: String?) { broken.value = key }
+
+        static func rows(_ edition: Int, pages: Range<Int>) -> [Int] {
+            pages.flatMap { page -> [Int] in
+                let first = edition * 1_000 + page * 10
+                return [first, first + 1]
+            }
+        }
+    }
+
+    private func observedList(
+        _ shelf: Shelf, pages: Int = 3, expiry: Expiry = .never, policy: StorePolicy = .default, time: ManualTime = ManualTime()
+    ) async throws -> (PaginationStore<Int, Int>, RecordingObserver<[Int]>) {
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
+        let observer = try await observeCompleted(lists[1].publish())
+        for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
+        try await observer.next { $0.content?.count == pages * 2 && $0.isCompleted }
+        return (lists, observer)
+    }
+
+    enum Cause: CaseIterable, Sendable {
+        case mutation, failedMutation, trigger, expiry, invalidation, origin, validation, retryByObserver, callerAfterExpiry
+    }
+
+    @Test(arguments: Cause.allCases)
+    func `C13: an implicit refetch keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
+        let (shelf, time) = (Shelf(), ManualTime())
+        var policy = StorePolicy(revalidatesOnExpiry: cause == .expiry)
+        policy.minimumInterval = .zero
+        let hasExpiry = [.expiry, .validation, .callerAfterExpiry].contains(cause)
+        let (lists, observer) = try await observedList(
+            shelf, expiry: hasExpiry ? .after(.seconds(60)) : .never, policy: policy, time: time)
+        let list = lists[1]
+        let before = observer.states.count
+        if cause == .retryByObserver {
+            shelf.fail(at: "first")
+            await list.refresh()
+            try await observer.next { $0.error != nil }
+            shelf.fail(at: nil)
+        }
+        shelf.publishNextEdition()
+        if hasExpiry { time.advance(by: .seconds(61)) }
+        var second: RecordingObserver<[Int]>?
+        switch cause {
+        case .mutation: try await list.mutate(optimistically: { $0.append(0) }) {}
+        case .failedMutation: _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
+        case .trigger:
+            let bell = Bell()
+            lists.revalidate(on: bell)
+            try await bell.ring()
+        case .expiry: break
+        case .invalidation: await list.invalidate()
+        case .origin: _ = try await list.requireData(from: .origin)
+        case .validation: await list.validate()
+        case .retryByObserver: second = RecordingObserver(list.publish())
+        case .callerAfterExpiry: _ = try await list.requireData()
+        }
+        try await observer.next { $0.isCompleted && $0.content?.first == 1_000 }
+        #expect(observer.states.last?.content == Shelf.rows(1, pages: 0..<3))
+        #expect(observer.states.dropFirst(before).allSatisfy { ($0.content?.count ?? 0) >= 6 })
+        #expect(await list.requestNextData() == .loaded)
+        #expect(shelf.fetcher.requests.last?.pageKey == "3")
+        withExtendedLifetime(second) {}
+    }
+
+    @Test(arguments: ["first", "1", "2"])
+    func `C4, C13: a refetch of several pages that fails at one keeps the list and its page keys`(_ key: String) async throws {
+        let shelf = Shelf()
+        let (lists, observer) = try await observedList(shelf)
+        shelf.publishNextEdition()
+        shelf.fail(at: key)
+        await lists[1].invalidate()
+        let state = try await observer.next { $0.error != nil }
+        #expect(state.content == Shelf.rows(0, pages: 0..<3))
+        shelf.fail(at: nil)
+        await lists[1].validate()
+        try await observer.next { $0.isCompleted && $0.content == Shelf.rows(1, pages: 0..<3) }
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(shelf.fetcher.requests.last?.pageKey == "3")
+    }
+
+    @Test func `C9, C13: a canceled refetch of several pages requests no further page`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int>(.page([0], nextKey: "1"), .page([1], nextKey: "2"), cancellation: .ignored)
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
+        let observer = try await observeCompleted(list.publish())
+        #expect(await list.requestNextData() == .loaded)
+        fetcher.hold()
+        let refetch = Task { await list.invalidate() }
+        try await fetcher.started(count: 3)
+        await refetch.value
+        await list.update([7], nextKey: nil, prevKey: nil)
+        try await fetcher.answer(3, with: .page([-1], nextKey: "late"))
+        try await fetcher.ended(count: 3)
+        let marker = Task { await list.refresh() }
+        try await fetcher.started(count: 4)
+        #expect(fetcher.requests.last?.pageKey == nil)
+        fetcher.enqueue(.page([8]))
+        fetcher.release()
+        await marker.value
+        try await observer.next { $0.summary == "completed([8])" }
+        #expect(fetcher.startedCount == 4)
+    }
+
+    @Test(arguments: [true, false])
+    func `C13: a page request that waits for saved page keys continues when update or clear() replaces them`(_ updates: Bool)
+        async throws
+    {
+        let cacher = GatedCacher<Int, [Int]>()
+        cacher.hold(.load)
+        let lists = PaginationStore(cacher: cacher, fetcher: ScriptedPaginationFetcher<Int, Int>(.page([2])))
+        let first = Task { await lists[1].update([1]) }
+        try await until("the record is being read") { cacher.heldNumbers.count == 1 }
+        let page = Task { await lists[1].requestNextData() }
+        try await until("the page request waits") { lists.waiting(1) == 2 }
+        let change = Task { if updates { await lists[1].update([7], nextKey: nil, prevKey: nil) } else { await lists[1].clear() } }
+        #expect(await page.value == (updates ? .noPage : .notLoadedYet))
+        cacher.release()
+        await first.value
+        await change.value
+    }
+
+    enum Reset: CaseIterable, Sendable { case refresh, forcedObserver }
+
+    @Test(arguments: Reset.allCases)
+    func `C13: a refresh and a forcing observer reset the list to its first page by default`(_ reset: Reset) async throws {
+        let shelf = Shelf()
+        let (lists, observer) = try await observedList(shelf)
+        shelf.publishNextEdition()
+        var forcing: RecordingObserver<[Int]>?
+        switch reset {
+        case .refresh: await lists[1].refresh()
+        case .forcedObserver: forcing = RecordingObserver(lists[1].publish(forceRefresh: true))
+        }
+        try await observer.next { $0.isCompleted && $0.content == Shelf.rows(1, pages: 0..<1) }
+        withExtendedLifetime(forcing) {}
+    }
+
+    @Test func `C13: rows that the origin no longer returns leave the list, which may become shorter`() async throws {
+        let rows = SharedNumber()
+        rows.value = 3
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
+            let page = Int(request.pageKey ?? "0") ?? 0
+            return .page([page], nextKey: page + 1 < rows.value ? "\(page + 1)" : nil)
+        }
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
+        let observer = try await observeCompleted(list.publish())
+        for _ in 0..<2 { await list.requestNextData() }
+        rows.value = 2
+        await list.invalidate()
+        try await observer.next { $0.summary == "completed([0, 1])" }
+        #expect(await list.requestNextData() == .noPage)
+    }
+
+    enum Interruption: CaseIterable, Sendable { case mutation, failedMutation, changeInPlace, replacement, trigger, invalidation }
+
+    @Test(arguments: Interruption.allCases)
+    func `C13: a change or a refetch during a page request does not lose the page`(_ interruption: Interruption) async throws {
+        let shelf = Shelf()
+        var policy = StorePolicy.default
+        policy.minimumInterval = .zero
+        let (lists, observer) = try await observedList(shelf, policy: policy)
+        let list = lists[1]
+        shelf.fetcher.hold()
+        let begun = shelf.fetcher.startedCount
+        let page = Task { await list.requestNextData() }
+        try await shelf.fetcher.started(count: begun + 1)
+        let change = Task {
+            switch interruption {
+            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
+            case .failedMutation: try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
+            case .changeInPlace: await list.update { $0.append(-1) }
+            case .replacement: await list.update([-1])
+            case .trigger:
+                let bell = Bell()
+                lists.revalidate(on: bell)
+                try await bell.ring()
+            case .invalidation: await list.invalidate()
+            }
+        }
+        try await shelf.fetcher.started(count: begun + 2)
+        shelf.fetcher.release()
+        _ = await change.result
+        #expect(await page.value == .loaded)
+        let last = Shelf.rows(0, pages: 3..<4)
+        try await observer.next { $0.isCompleted && $0.content?.suffix(2) == last[...] }
+        try await until("no fetch runs") { lists.lists.runningFetches == 0 }
+        #expect(observer.states.last?.content?.suffix(2) == last[...])
+    }
+
+    @Test func `C13: a list with a one-way fetcher has no previous page, even with a key for it`() async throws {
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })[1]
+        let observer = try await observeCompleted(list.publish())
+        await list.update([1, 2], nextKey: nil, prevKey: "p")
+        try await observer.next { $0.summary == "completed([1, 2])" }
+        #expect(await list.requestPrevData() == .noPage)
+    }
+}
+
+/// A number shared by a test and a closure.
+final class SharedNumber: Sendable {
+    private let number = Mutex(0)
+
+    var value: Int {
+        get { number.withLock { $0 } }
+        set { number.withLock { $0 = newValue } }
+    }
+}
+
+/// A key shared by a test and a closure.
+final class SharedKey: Sendable {
+    private let key = Mutex<String?>(nil)
+
+    var value: String? {
+        get { key.withLock { $0 } }
+        set { key.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,249 @@
+import StoreCore
+import StoreCoreTesting
+import StoreTrials
+import Testing
+import Trials
+
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct PaginationTests {
+    typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
+
+    func store(
+        _ fetcher: Fetcher, identity: ElementIdentity<Int> = .none, policy: StorePolicy = .default, time: ManualTime = ManualTime()
+    ) -> PaginationStore<Int, Int> {
+        PaginationStore(cacher: MemoryCacher(), fetcher: fetcher, identity: identity, policy: policy, time: time)
+    }
+
+    func request(_ list: PaginationStoreFlowable<Int, Int>, _ direction: PageDirection) -> Task<String, Never> {
+        Task { await (direction == .next ? list.requestNextData() : list.requestPrevData()).word }
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a page is added on its side of the list, and its states are published`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"), .page([6], nextKey: "", prevKey: ""))
+        let list = store(fetcher)[1]
+        // A slow observer would skip the first state.
+        fetcher.hold()
+        let observer = try await observeFirst(list.publish())
+        fetcher.release()
+        _ = try await observer.states(count: 2)
+        fetcher.hold()
+        let page = request(list, direction)
+        try await fetcher.started(count: 2)
+        _ = try await observer.states(count: 3)
+        fetcher.release()
+        #expect(await page.value == "loaded")
+        _ = try await observer.states(count: 4)
+        let (loading, loaded) =
+            direction == .next
+            ? ("completed([5],next:loading,prev:more)", "completed([5, 6],prev:more)")
+            : ("completed([5],next:more,prev:loading)", "completed([6, 5],next:more)")
+        #expect(observer.summary == "loading(nil) completed([5],next:more,prev:more) \(loading) \(loaded)")
+        #expect(fetcher.requests.last?.pageKey == (direction == .next ? "n" : "p"))
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a missing or empty key means that there is no page`(_ direction: PageDirection) async throws {
+        for page in [Page([1]), Page([1], nextKey: "", prevKey: "")] {
+            let fetcher = Fetcher(.page(page))
+            let list = store(fetcher)[1]
+            _ = try await list.requireData()
+            #expect(await request(list, direction).value == "noPage")
+            #expect(fetcher.startedCount == 1)
+        }
+    }
+
+    @Test(arguments: [Expiry.after(.zero), .after(.seconds(-1))], Backing.allCases)
+    func `C11, C13: a list that is never valid loads all its pages without an observer`(_ expiry: Expiry, _ backing: Backing)
+        async throws
+    {
+        let fetcher = Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3"), .page([3]))
+        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        let list =
+            switch backing {
+            case .memory: PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher)[1]
+            case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: fetcher)[1]
+            case .plain: PaginationStore(cacher: cacher, fetcher: fetcher)[1]
+            }
+        var results: [PageRequest] = []
+        for _ in 0..<4 { results.append(await list.requestNextData()) }
+        #expect(results == [.notLoadedYet, .loaded, .loaded, .noPage])
+        #expect(fetcher.startedCount == 3)
+    }
+
+    @Test func `C15: clearing a store drops the merge indexes of its lists`() async throws {
+        let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
+        _ = try await lists[1].requireData()
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(lists.restingIndexes == 1)
+        try await lists.clear()
+        #expect(lists.restingIndexes == 0)
+    }
+
+    @Test func `C13: page requests are equal if their kinds and errors are equal`() {
+        let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
+        for (left, one) in all.enumerated() { for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) } }
+    }
+
+    @Test func `C13: a one-way list has no previous page, even if its pages have keys for it`() async throws {
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
+        _ = try await list.requireData()
+        #expect(await list.requestPrevData().word == "noPage")
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: concurrent requests for a page fetch it once`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
+        let lists = store(fetcher)
+        let observer = RecordingObserver(lists[1].publish())
+        try await observer.next { $0.isCompleted }
+        fetcher.hold()
+        let requests = (0..<50).map { _ in request(lists[1], direction) }
+        try await until("all wait") { lists.waiting(1) == 50 }
+        fetcher.release()
+        var words: [String: Int] = [:]
+        for request in requests { words[await request.value, default: 0] += 1 }
+        #expect(words == ["loaded": 1, "joined": 49])
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test func `C13: next and previous pages load concurrently`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"))
+        let lists = store(fetcher)
+        _ = try await lists[1].requireData()
+        fetcher.hold()
+        let (next, prev) = (request(lists[1], .next), request(lists[1], .prev))
+        try await fetcher.started(count: 3)
+        for number in [3, 2] {
+            let direction = fetcher.requests[number - 1].direction
+            try await fetcher.answer(number, with: .page(direction == .next ? [6] : [4]))
+        }
+        #expect(await [next.value, prev.value] == ["loaded", "loaded"])
+        #expect(try await lists[1].requireData() == [4, 5, 6])
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a request before the list is loaded joins its fetch and returns notLoadedYet`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
+        let lists = store(fetcher)
+        fetcher.hold()
+        let (first, second) = (request(lists[1], direction), request(lists[1], direction))
+        try await fetcher.started(count: 1)
+        try await until("both wait") { lists.waiting(1) == 2 }
+        fetcher.release()
+        #expect(await [first.value, second.value] == ["notLoadedYet", "notLoadedYet"])
+        #expect(await request(lists[1], direction).value == "loaded")
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a failed page keeps its key and is retried`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
+        let list = store(fetcher)[1]
+        let observer = try await observeCompleted(list.publish())
+        #expect(await request(list, direction).value == "failed")
+        try await observer.next { $0.summary.contains("error(Offline)") }
+        let refused =
+            await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
+        #expect(refused.word == "failed" && fetcher.startedCount == 2)
+        #expect(await request(list, direction).value == "loaded")
+        #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
+    }
+
+    @Test func `C13: a page request on a failed list retries the list, unless continueWhenError is false`() async throws {
+        let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
+        let list = store(fetcher)[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.next { $0.error != nil }
+        #expect(await list.requestNextData(continueWhenError: false).word == "failed")
+        #expect(fetcher.startedCount == 1)
+        #expect(await list.requestNextData().word == "notLoadedYet")
+        try await observer.next { $0.summary == "completed([1],next:more)" }
+    }
+
+    @Test func `C13: an added element replaces the older one with its identity`() async throws {
+        struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
+        func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
+        let fetcher = ScriptedPaginationFetcher<Int, Row>(
+            .page(rows([3, 4], "a"), nextKey: "n", prevKey: "p"), .page(rows([4, 5, 5], "b")), .page(rows([1, 2, 3, 1], "c")))
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        await list.requestPrevData()
+        #expect(try await list.requireData().map { "\($0.id)\($0.text)" } == ["1c", "2c", "3c", "4b", "5b"])
+    }
+
+    @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
+        var policy = StorePolicy()
+        policy.refreshScope = .loadedPages
+        let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
+        let list = store(fetcher, policy: policy)[1]
+        let observer = try await observeCompleted(list.publish())
+        await list.requestNextData()
+        await list.requestPrevData()
+        try await observer.next { $0.content == [4, 5, 6] }
+        let before = observer.states.count
+        fetcher.enqueue(.page([50], nextKey: "m1", prevKey: "q1"), .page([60], nextKey: "m2"), .page([40], prevKey: "q2"))
+        await list.refresh()
+        try await observer.next { $0.content == [40, 50, 60] && $0.isCompleted }
+        // An observer may skip the loading state, but never sees a mix of the old and the new list.
+        #expect(observer.states.dropFirst(before).allSatisfy { $0.content == [4, 5, 6] || $0.content == [40, 50, 60] })
+        #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])
+        #expect(observer.states.last?.summary == "completed([40, 50, 60],next:more,prev:more)")
+    }
+
+    @Test func `C13: a refresh of all loaded pages that fails at one changes nothing`() async throws {
+        var policy = StorePolicy()
+        policy.refreshScope = .loadedPages
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
+        let list = store(fetcher, policy: policy)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        await list.refresh()
+        #expect(try await list.requireData(from: .cache) == [5, 6])
+    }
+
+    @Test func `C13: by default a refresh resets the list to its first page`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6], nextKey: "n2"), .page([50], nextKey: "m1"), .page([60]))
+        let list = store(fetcher)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        #expect(try await list.requireData() == [5, 6])
+        await list.refresh()
+        #expect(try await list.requireData() == [50])
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "m1")
+    }
+
+    @Test func `C13: an update keeps or replaces the page keys`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([8]))
+        let list = store(fetcher)[1]
+        _ = try await list.requireData()
+        await list.update { $0.append(55) }
+        await list.update([1])
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "n1")
+        await list.update([7], nextKey: "m", prevKey: "")
+        #expect(await list.requestPrevData().word == "noPage")
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "m")
+        #expect(try await list.requireData() == [7, 8])
+    }
+
+    @Test func `C13: a canceled page request returns, and the page is loaded for the other requests`() async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n"), .page([2]))
+        let lists = store(fetcher)
+        _ = try await lists[1].requireData()
+        fetcher.hold()
+        let first = request(lists[1], .next)
+        try await until("the request waits") { lists.waiting(1) == 1 }
+        let second = request(lists[1], .next)
+        try await until("both wait") { lists.waiting(1) == 2 }
+        first.cancel()
+        #expect(await first.value == "failed")
+        fetcher.release()
+        #expect(await second.value == "joined")
+        #expect(try await lists[1].requireData() == [1, 2])
+    }
+}

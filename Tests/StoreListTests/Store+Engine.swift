@@ -1,0 +1,1 @@
+../StoreCoreTests/Engine/Support/Store+Engine.swift

@@ -1,0 +1,84 @@
+import StoreCoreTesting
+import StoreTrials
+import Trials
+
+@testable import StoreCore
+
+/// A real store whose every step waits for a command, with the results of its observers and callers.
+final class HistoryWorld: Sendable {
+    let time = ManualTime()
+    let origin = HistoryOrigin()
+    let cacher: GatedCacher<Int, [Int]>
+    let lists: PaginationStore<Int, Int>
+    let clients = HistoryClients()
+    let bell = Bell()
+
+    init(_ backing: Backing, expiry: Expiry, policy: StorePolicy, window: Int?) {
+        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        cacher.hold(.load, .save, .remove, .removeAll)
+        self.cacher = cacher
+        lists =
+            switch backing {
+            case .memory: Self.lists(MemoryCacher(expiry: expiry), origin, policy, window, time)
+            case .tiered: Self.lists(TieredCacher(over: cacher), origin, policy, window, time)
+            case .plain: Self.lists(cacher, origin, policy, window, time)
+            }
+        lists.revalidate(on: bell)
+    }
+
+    private static func lists(
+        _ cacher: some Cacher<Int, [Int]>, _ origin: HistoryOrigin, _ policy: StorePolicy, _ window: Int?, _ time: ManualTime
+    ) -> PaginationStore<Int, Int> {
+        guard let window else { return PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time) }
+        return PaginationStore(
+            cacher: cacher, fetcher: origin, paging: PagingPolicy(maximumPages: window), identity: .none, policy: policy, time: time)
+    }
+
+    func observe(_ id: Int, _ key: Int, forces: Bool) -> Task<Void, Never> {
+        clients.observe(id, lists[key].publish(forceRefresh: forces)) { $0.summary }
+    }
+
+    /// Releases everything held, and holds nothing from now on.
+    func open() {
+        origin.open()
+        cacher.release()
+        bell.end()
+    }
+
+    var isEmpty: Bool { clients.state.read { $0.open == 0 && $0.observers.isEmpty } }
+
+    /// Returns why the store is not quiet; `nil` if it can only change by a command.
+    ///
+    /// Counts all work at both ends: fetches as begun and as held at the origin, cacher calls as running and as held, callers as open
+    /// and as waiting or working, observers as joined and as waiting for a state, and timers as set and as due.
+    func unrest(begun: Int, cancelled: Int, observers: Int) -> String? {
+        lists.lists.engine.state.withLock { state in
+            let origin = origin.counts
+            let here = clients.counts
+            if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
+            if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
+            let keys = state.live.values.map(\.value)
+            let fetches = keys.reduce(0) { $0 + $1.fetches.count }
+            if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
+            let calls = state.queue.running + (state.queue.isClearing ? 1 : 0)
+            if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
+            // A registered caller that is not suspended yet would not notice its cancellation at once.
+            let callers = keys.reduce(0) { sum, key in
+                // A worker of the prefetch queue waits like a caller but is not counted.
+                sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.desk.callers[$0.key] != .prefetch }
+                    + (key.callerGroup?.reply.suspendedCount ?? 0)
+            }
+            if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
+            let waiting = callers + state.clearers.values.count { $0.suspendedCount > 0 }
+            if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
+            let joined = keys.flatMap { $0.observers.all }
+            if here.2 != observers || joined.count != observers { return "observers: \(here.2) of \(observers), \(joined.count) joined" }
+            if joined.contains(where: { $0.suspension == nil }) { return "observers: one has a state to take" }
+            let now = time.now
+            if keys.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
+            return nil
+        }
+    }
+
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) } }
+}
