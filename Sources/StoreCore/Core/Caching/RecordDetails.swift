@@ -51,9 +51,7 @@ package final class RecordDetails: Sendable {
     @usableFromInline let reconciled: UInt64
 
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
-    package convenience init?(_ fields: Fields) { self.init(fields, reconciled: 0) }
-
-    convenience init?(_ fields: Fields, reconciled: UInt64) {
+    package convenience init?(_ fields: Fields) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
@@ -63,8 +61,11 @@ package final class RecordDetails: Sendable {
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
             prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
-            fields.stamp, fields.parts, fields.places, reconciled: reconciled)
+            fields.stamp, fields.parts, fields.places)
     }
+
+    /// Creates the details of linked content from those that it had.
+    init(linked fields: Fields, reconciled: UInt64) { (self.fields, arrival, age, self.reconciled) = (fields, nil, 0, reconciled) }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
     @usableFromInline
@@ -130,10 +131,9 @@ package final class RecordDetails: Sendable {
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
         _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
-        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0, reconciled: UInt64 = 0
+        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0
     ) {
-        (self.arrival, self.age) = (arrival, age)
-        self.reconciled = reconciled
+        (self.arrival, self.age, reconciled) = (arrival, age, 0)
         // A list with a next page has not ended.
         var fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,

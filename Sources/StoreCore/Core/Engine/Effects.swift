@@ -21,6 +21,10 @@ struct Effects {
     /// The effects of transitions in the stores of entities.
     var linked: [LinkedEffects] = []
 
+    var isEmpty: Bool {
+        observers.isEmpty && parcels.isEmpty && discarded.isEmpty && retired.isEmpty && leftovers.isEmpty && marks.isEmpty && linked.isEmpty
+    }
+
     mutating func deliver(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
         if !marks.isEmpty || !linked.isEmpty { return deliverLinked(onEvent) }
         // Releases first, because a resumed caller may request the next page of this list. The list grows in place only if memory holds the

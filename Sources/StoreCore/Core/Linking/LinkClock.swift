@@ -112,7 +112,7 @@ struct ChangeLog: Sendable {
     /// Returns the keys of the changes after a number; `nil` if they are forgotten.
     func keys(after number: UInt64) -> Set<BoxedKey>? {
         guard number <= count, count - number <= UInt64(keys.count) else { return nil }
-        return Set((number..<count).map { keys[place(of: $0)] })
+        return (number..<count).reduce(into: Set<BoxedKey>()) { $0.insert(keys[place(of: $1)]) }
     }
 }
 
