@@ -17,7 +17,7 @@ struct Effects {
     /// Other user objects that are no longer needed: patches, errors, and records.
     var leftovers: [any Sendable] = []
     /// The changes of entities that other stores show.
-    var marks: [LinkMark] = []
+    var marks = Few<LinkMark>.none
     /// The effects of transitions in the stores of entities.
     var linked: [LinkedEffects] = []
 

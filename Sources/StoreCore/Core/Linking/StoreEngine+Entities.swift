@@ -170,9 +170,8 @@ extension Effects {
     /// Marks the places, and gathers the effects in other stores. The observers there are resumed with those of these effects.
     private mutating func markPlaces(_ others: inout [LinkedEffects]) {
         var reached = linked
-        let marks = marks
-        (self.linked, self.marks) = ([], [])
-        for mark in marks {
+        linked = []
+        marks.takeAll().forEach { mark in
             for follower in mark.engine.linkFollowers { reached.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
         }
         for var other in reached {

@@ -78,14 +78,16 @@ extension StoreEngine {
         effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
     }
 
-    /// Reconciles the key at a place before an observer looks.
-    func reconcile(at place: Int) {
+    /// Looks for a state that an observer has not seen, after the key is reconciled.
+    func lookReconciled(_ id: CallerID, at place: Int) -> Key.Sight {
         var effects = Effects()
-        state.withLock { state in
-            guard let key = state.live.key(at: place), key.value.isMarked || key.value.isOutdated(links) else { return }
-            take(key, &state, &effects) { _, _ in }
+        let sight = state.withLock { state -> Key.Sight in
+            guard let key = state.live.key(at: place) else { return .gone }
+            if key.value.isMarked || key.value.isOutdated(links) { take(key, &state, &effects) { _, _ in } }
+            return key.value.look(id)
         }
         effects.deliver(onEvent)
+        return sight
     }
 
     /// Marks the live keys that show an entity, so that they are reconciled at their next read.
