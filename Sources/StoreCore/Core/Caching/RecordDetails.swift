@@ -45,13 +45,16 @@ package final class RecordDetails: Sendable {
 
     /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
     let arrival: MonotonicInstant?
-    /// The age that the origin stated, in microseconds as stamps have them; zero after a load from a cacher.
+    /// The age that the origin stated, in microseconds as stamps have them, or the largest one of pages that one fetch has loaded; zero after
+    /// a load from a cacher.
     let age: Stamp
     /// The number of the last change of an entity that the content contains; zero if it must be reconciled before it is shown.
     @usableFromInline let reconciled: UInt64
 
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
-    package convenience init?(_ fields: Fields) {
+    package convenience init?(_ fields: Fields) { self.init(fields, age: 0) }
+
+    private convenience init?(_ fields: Fields, age: Stamp) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
@@ -61,7 +64,7 @@ package final class RecordDetails: Sendable {
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
             prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
-            fields.stamp, fields.parts, fields.places)
+            fields.stamp, fields.parts, fields.places, age: age)
     }
 
     /// Creates the details of linked content from those that it had.
@@ -110,7 +113,7 @@ package final class RecordDetails: Sendable {
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: list?.age ?? 0)
+            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: max(list?.age ?? 0, page?.age ?? 0))
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -125,7 +128,7 @@ package final class RecordDetails: Sendable {
         fields.pages = LoadedPages([first])
         // A list keeps only the validator of its initial page, and the notes of the page with which it began.
         fields.validator = fields.validator?.withoutVersion
-        self.init(fields)
+        self.init(fields, age: page?.age ?? 0)
     }
 
     private init(
