@@ -100,7 +100,6 @@ struct LinkedEffects: Sendable {
 struct EntityValue: Sendable {
     /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
     var content: BoxedContent?
-    var isRow = false
     var stamp: Stamp = 0
     /// The stamps of the fields that fragments have brought.
     var parts: [String: Stamp] = [:]
@@ -123,7 +122,7 @@ struct EntityValue: Sendable {
 
     /// Takes the values of places for those of an entity without content.
     mutating func show(_ row: EntityRows.Row) {
-        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts.mapValues(\.stamp))
+        (content, stamp, parts) = (row.content, row.stamp, row.parts.mapValues(\.stamp))
         guard var patched = row.content else {
             fields = row.parts.mapValues(\.value)
             return

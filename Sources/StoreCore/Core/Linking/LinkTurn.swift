@@ -70,7 +70,10 @@ final class LinkTurn: LinkLayer {
                 if takeRow(&record, &linked) { outcome.formUnion([.accepted, .local]) }
             }
             let old = linked.places
-            linked.places = links.enumerated().map { places(of: $1, $0, record, linked, change) }
+            linked.places = links.enumerated().map { number, link in
+                let entities = link.keys(record.content)
+                return LinkedPlaces(entities: entities, stamps: stamps(of: entities, number, record, linked, change))
+            }
             // Also for entities that are not in memory, into which the values are merged later.
             switch change {
             case .changed(_, let stamp, _)?:
@@ -146,8 +149,15 @@ final class LinkTurn: LinkLayer {
         }
         let parts = linked.parts.filter { $0.value > linked.stamp }
         linked.parts = parts
-        guard !parts.isEmpty, let older = change?.older else { return }
-        for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(older)) }
+        // The content before may have fields of fragments that the new one lacks.
+        let before: Content? =
+            switch change {
+            case .fetched(_, let old)?: old
+            case .merged(let old, _, _)?: old
+            default: nil
+            }
+        guard !parts.isEmpty, let before else { return }
+        for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(before)) }
     }
 
     /// Takes over what places showed of a key without content, if that is newer than its first content.
@@ -171,40 +181,34 @@ final class LinkTurn: LinkLayer {
         return isChanged
     }
 
-    /// Finds the places of one link in new content, with their stamps.
-    private func places(
-        of link: LinkRules, _ number: Int, _ record: CacheRecord<Content>, _ linked: LinkedBook<Content>,
+    /// The stamps of the places of one link in new content.
+    private func stamps(
+        of entities: any PlaceKeys, _ number: Int, _ record: CacheRecord<Content>, _ linked: LinkedBook<Content>,
         _ change: LinkChange<Content>?
-    ) -> LinkedPlaces {
-        let entities = link.keys(record.content)
-        let keys = entities.keys
+    ) -> [Stamp] {
+        let (link, keys) = (links[number], entities.keys)
         let old = linked.places.indices.contains(number) ? linked.places[number] : nil
         func kept(or stamp: Stamp) -> [Stamp] { keys.map { old?.stamp(of: $0) ?? stamp } }
         switch change {
         case .fetched(let stamp, _):
-            return LinkedPlaces(entities: entities, stamps: linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp })
+            return linked.stamp > stamp ? kept(or: stamp) : keys.map { _ in stamp }
         case .page(let stamp, let page):
             // A repeated place has the value of the list, if that is newer.
             let loaded = link.keys(page)
-            return LinkedPlaces(
-                entities: entities,
-                stamps: keys.map { key in
-                    guard let older = old?.stamp(of: key) else { return stamp }
-                    return loaded.first(of: key) == nil ? older : max(stamp, older)
-                })
+            return keys.map { key in
+                guard let older = old?.stamp(of: key) else { return stamp }
+                return loaded.first(of: key) == nil ? older : max(stamp, older)
+            }
         case .changed(let before, let stamp, let accepted):
             let shown = accepted == nil ? old?.entities : before.map { link.keys($0) }
-            return LinkedPlaces(entities: entities, stamps: differing(link, keys, record.content, from: before, shown, old, at: stamp))
+            return differing(link, keys, record.content, from: before, shown, old, at: stamp)
         case .merged(let before, let stamp, _):
-            let stamps = differing(link, keys, record.content, from: before, old?.entities, old, at: stamp)
-            return LinkedPlaces(entities: entities, stamps: stamps)
+            return differing(link, keys, record.content, from: before, old?.entities, old, at: stamp)
         case nil:
             let saved = record.details?.fields.places?.links
-            guard let saved, saved.indices.contains(number), saved[number].count == keys.count else {
-                return LinkedPlaces(entities: entities, stamps: kept(or: linked.stamp))
-            }
+            guard let saved, saved.indices.contains(number), saved[number].count == keys.count else { return kept(or: linked.stamp) }
             if let newest = saved[number].max() { clocks.raise(to: newest) }
-            return LinkedPlaces(entities: entities, stamps: saved[number])
+            return saved[number]
         }
     }
 
@@ -393,7 +397,9 @@ final class LinkTurn: LinkLayer {
             value = Content(values)
         }
         var outcome: LinkOutcome = []
-        let (shown, unchanged) = (link.pendingValue(of: entity, over: value), values.count)
+        // `nil` if the pending changes change nothing here.
+        let shown = entity.shown.map(link.project).flatMap { link.isSame($0, value) ? nil : $0 }
+        let unchanged = values.count
         for (number, position) in positions.enumerated() {
             if places.stamps[position] != decision.stamp { places.stamps[position] = decision.stamp }
             if !link.isSame(candidates[number], value) {
@@ -428,26 +434,6 @@ final class LinkTurn: LinkLayer {
             // Elements have the same positions in all links of a list.
             let hidden = pending.reduce(into: Set<Int>()) { $0.formUnion($1.hidden) }
             if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
-        }
-    }
-}
-
-extension LinkRules {
-    /// A place's value with the pending changes of its entity; `nil` if they change nothing there.
-    fileprivate func pendingValue(of entity: EntityValue, over value: BoxedContent) -> BoxedContent? {
-        guard let shown = entity.shown else { return nil }
-        let pending = project(shown)
-        return isSame(pending, value) ? nil : pending
-    }
-}
-
-extension LinkChange {
-    /// The content before a change that may lack the fields of fragments.
-    fileprivate var older: Content? {
-        switch self {
-        case .fetched(_, let old): old
-        case .merged(let old, _, _): old
-        case .page, .changed: nil
         }
     }
 }

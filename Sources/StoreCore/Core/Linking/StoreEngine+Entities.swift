@@ -172,7 +172,8 @@ extension Effects {
         var reached = linked
         linked = []
         marks.takeAll().forEach { mark in
-            for follower in mark.engine.linkFollowers { reached.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
+            let followers: [StoreEngine] = mark.engine.state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] }
+            for follower in followers { reached.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
         }
         for var other in reached {
             other.effects.markPlaces(&others)

@@ -32,8 +32,6 @@ extension StoreEngine {
         for key in state.live.values { key.value.machine.dateFetches(stamp) }
     }
 
-    var linkFollowers: [StoreEngine] { state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] } }
-
     // MARK: Transitions
 
     /// Begins a transition: reconciles the key with the changes of its entities before the fact.
