@@ -197,7 +197,7 @@ final class LinkTurn: LinkLayer {
             let loaded = link.keys(page)
             return keys.map { key in
                 guard let older = old?.stamp(of: key) else { return stamp }
-                return loaded.first(of: key) == nil ? older : max(stamp, older)
+                return loaded.firstPosition(of: key) == nil ? older : max(stamp, older)
             }
         case .changed(let before, let stamp, let accepted):
             let shown = accepted == nil ? old?.entities : before.map { link.keys($0) }
@@ -244,7 +244,7 @@ final class LinkTurn: LinkLayer {
         _ old: LinkedPlaces?, at stamp: Stamp
     ) -> [Stamp] {
         guard let before, let shown, let old else { return keys.map { _ in stamp } }
-        let known = keys.indices.compactMap { place in shown.first(of: keys[place]).map { (place, older: $0) } }
+        let known = keys.indices.compactMap { place in shown.firstPosition(of: keys[place]).map { (place, older: $0) } }
         let values = link.values(content, known.map(\.0))
         let older = link.values(before, known.map(\.older))
         var stamps = keys.map { _ in stamp }
@@ -305,7 +305,7 @@ final class LinkTurn: LinkLayer {
         let places = linked.places[number].entities
         let keys: [BoxedKey]
         if !isNew, let changed = link.entities.changes(after: linked.numbers[number]) {
-            keys = changed.filter { places.first(of: $0) != nil }
+            keys = changed.filter { places.firstPosition(of: $0) != nil }
         } else {
             keys = places.distinct
             if !isNew, link.entities.links.isEmpty { work.withLock { $0.hasLostChanges = true } }
@@ -320,7 +320,7 @@ final class LinkTurn: LinkLayer {
             let positions = places.positions(of: key)
             if let created = entity.key, created != key {
                 isReplaced = true
-                if places.first(of: created) == nil {
+                if places.firstPosition(of: created) == nil {
                     if link.rename != nil { renamed.append((positions, created)) }
                 } else if link.remove != nil {
                     // The list has the created entity under its own key.

@@ -47,7 +47,7 @@ struct LinkedPlaces: Sendable {
 
     /// The value at an entity's first place in the content.
     func value(of key: BoxedKey, in content: BoxedContent, _ link: LinkRules) -> BoxedContent? {
-        entities.first(of: key).flatMap { link.values(content, [$0]).first }
+        entities.firstPosition(of: key).flatMap { link.values(content, [$0]).first }
     }
 }
 
@@ -58,7 +58,7 @@ protocol PlaceKeys: Sendable {
     /// The keys without repetition.
     var distinct: [BoxedKey] { get }
     /// The position of an entity's first place; `nil` if no place shows it.
-    func first(of key: BoxedKey) -> Int?
+    func firstPosition(of key: BoxedKey) -> Int?
     /// The positions of the places of an entity, ascending; empty if no place shows it.
     func positions(of key: BoxedKey) -> [Int]
 }
@@ -90,16 +90,16 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
         return all.indices.compactMap { repeated.contains($0) ? nil : BoxedKey(all[$0]) }
     }
 
-    func first(of key: BoxedKey) -> Int? {
+    func firstPosition(of key: BoxedKey) -> Int? {
         // A boxed key has its hash, so that a look at every live key computes none.
         let found = position(of: key.value(as: Key.self), HashIndex.hash(key))
         return found < 0 ? nil : found
     }
 
     func positions(of key: BoxedKey) -> [Int] {
-        guard let first = first(of: key) else { return [] }
-        guard let others = others[first] else { return [first] }
-        return [first] + others
+        guard let first = firstPosition(of: key) else { return [] }
+        guard let further = others[first] else { return [first] }
+        return [first] + further
     }
 }
 

@@ -126,7 +126,7 @@ extension LiveKey {
     /// Whether the content shows an entity of a store.
     mutating func shows(_ key: BoxedKey, of entities: StoreEngine, _ links: [LinkRules]) -> Bool {
         guard let places = machine.book.linked?.value.places else { return false }
-        return zip(links, places).contains { $0.entities === entities && $1.entities.first(of: key) != nil }
+        return zip(links, places).contains { $0.entities === entities && $1.entities.firstPosition(of: key) != nil }
     }
 
     /// Resumes the observers, which reconcile the content when they look.
