@@ -118,34 +118,22 @@ extension Experiment {
 
     // MARK: Memory
 
-    private static let linkedPlace = Experiment(
-        section: .memory,
-        figures: [
-            Figure(
-                name: "linked-place", title: "bytes per row of a further observed list of linked entities (floor: without links)",
-                unit: .bytes)
-        ],
-        isSteady: true
-    ) { _ in
-        [
-            (.floor, { await bytesPerRow(linked: false, afterFirst: true) }),
-            (.storehouse, { await bytesPerRow(linked: true, afterFirst: true) }),
-        ]
-    }
+    private static let linkedPlace = linkedMemory("linked-place", of: "a further", afterFirst: true)
+    private static let linkedEntity = linkedMemory("linked-entity", of: "the first", afterFirst: false)
 
-    private static let linkedEntity = Experiment(
-        section: .memory,
-        figures: [
-            Figure(
-                name: "linked-entity", title: "bytes per row of the first observed list of its entities (floor: without links)",
-                unit: .bytes)
-        ],
-        isSteady: true
-    ) { _ in
-        [
-            (.floor, { await bytesPerRow(linked: false, afterFirst: false) }),
-            (.storehouse, { await bytesPerRow(linked: true, afterFirst: false) }),
-        ]
+    private static func linkedMemory(_ name: String, of list: String, afterFirst isFurther: Bool) -> Experiment {
+        Experiment(
+            section: .memory,
+            figures: [
+                Figure(name: name, title: "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes)
+            ],
+            isSteady: true
+        ) { _ in
+            [
+                (.floor, { await bytesPerRow(linked: false, afterFirst: isFurther) }),
+                (.storehouse, { await bytesPerRow(linked: true, afterFirst: isFurther) }),
+            ]
+        }
     }
 
     /// Measures an observed list. The first list with links gives each entity a stamp, which is part of its record.

@@ -269,6 +269,23 @@ struct AgreementTests {
         #expect(try await world.feed["home"].requireData() == [Article(id: 7, isLiked: true), Article(id: 8)])
     }
 
+    /// Only the address is kept: a second reference to the list would make the store copy it.
+    @Test func `E4: a change of an entity changes the row of an observed list in place`() async throws {
+        try await world.loadFeed((0..<50).map { Article(id: $0) })
+        var states = world.feed["home"].publish().makeAsyncIterator()
+        _ = await states.next()
+        var addresses: Set<Int> = []
+        for number in 0..<3 {
+            await world.articles[7].update(Article(id: 7, title: "\(number)"))
+            let address = await states.next()?.content.map { rows in
+                #expect(rows[7].title == "\(number)")
+                return rows.withUnsafeBufferPointer { Int(bitPattern: $0.baseAddress) }
+            }
+            addresses.insert(try #require(address))
+        }
+        #expect(addresses.count == 1)
+    }
+
     @Test func `E4: an update of a list stamps only the places that differ`() async throws {
         await world.articles[6].update(Article(id: 6))
         try await world.loadFeed([Article(id: 6), Article(id: 7)])

@@ -89,22 +89,12 @@ struct LinkPairTests {
     @Test func `E2: only a strictly newer stamp wins, and a decision is settled in one step`() {
         for entity in [nil, 1, 2, 3] as [Stamp?] {
             for place in [1, 2, 3] as [Stamp] {
-                let pair = LinkPair(entity: entity, place: place)
-                let expected: LinkPair.Decision = entity.map { $0 == place ? .none : $0 > place ? .copy : .merge } ?? .none
-                #expect(pair.decision == expected)
-                #expect(pair.settled.decision == .none)
+                let decision = PlaceDecision(place: place, entity: entity, parts: [nil])
+                #expect(decision.copied == (entity ?? 0 > place ? [0] : []))
+                #expect(decision.merged == (entity ?? place < place ? [0] : []))
+                let settled = PlaceDecision(place: decision.stamp, entity: entity.map { _ in decision.stamp }, parts: [nil])
+                #expect(settled == PlaceDecision(place: decision.stamp, entity: nil, parts: [nil]))
             }
-        }
-    }
-}
-
-extension LinkPair {
-    /// The stamps after the decision was carried out.
-    fileprivate var settled: LinkPair {
-        switch decision {
-        case .none: self
-        case .copy: LinkPair(entity: entity, place: entity ?? place)
-        case .merge: LinkPair(entity: place, place: place)
         }
     }
 }

@@ -7,7 +7,7 @@ import Trials
 
 /// Random histories over an entity store, two keys of a feed, and search results, against a model of one dictionary of stamped values.
 ///
-/// `STOREHOUSE_SEEDS=N` runs N of them. Every third one has no disk, so it has no restarts, evictions and failing loads.
+/// `STOREHOUSE_SEEDS=N` runs N of them. Every third one has no disk, so it has no restarts and failing loads, and its evictions lose content.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedHistoryTests {
     @Test func `E1, E2, E3, E5, E7, E8, E10: random histories leave all stores with the newest value of each field`() async throws {
@@ -45,9 +45,17 @@ private struct LinkedHistory {
         }
     }
 
+    /// The cachers of a history without a disk.
+    struct Memories {
+        let articles = MemoryCacher<Int, Article>()
+        let feed = MemoryCacher<String, [Article]>()
+        let search = MemoryCacher<String, [Finding]>()
+    }
+
     var world: LinkedWorld
     /// The cachers; `nil` if the history has no disk.
     var cachers: Cachers?
+    let memories = Memories()
     var random: SplitMix
     let seed: UInt64
     var log: [String] = []
@@ -62,8 +70,8 @@ private struct LinkedHistory {
     /// The rows of the loaded lists and of the search.
     var lists: [String: [Int]] = [:]
     var found: [Int]?
-    /// The held fetches: a list or an entity, and the start.
-    var feedFetch: (key: String, start: Int, task: Task<Void, Never>)?
+    /// The held fetches: a list, its next page or an entity, and the start.
+    var feedFetch: (key: String, isPage: Bool, start: Int, task: Task<Void, Never>)?
     var entityFetch: (id: Int, start: Int, task: Task<Void, Never>)?
     var feedFetches = 0
     var entityFetches = 0
@@ -73,12 +81,15 @@ private struct LinkedHistory {
         random = SplitMix(seed: seed)
         let cachers = seed.isMultiple(of: 3) ? nil : Cachers()
         self.cachers = cachers
-        world = Self.world(cachers)
+        if let cachers {
+            world = Self.world(cachers)
+        } else {
+            world = LinkedWorld(articles: memories.articles, feed: memories.feed, search: memories.search)
+        }
     }
 
-    private static func world(_ cachers: Cachers?) -> LinkedWorld {
-        guard let cachers else { return LinkedWorld() }
-        return LinkedWorld(articles: cachers.articles, feed: cachers.feed, search: cachers.search)
+    private static func world(_ cachers: Cachers) -> LinkedWorld {
+        LinkedWorld(articles: cachers.articles, feed: cachers.feed, search: cachers.search)
     }
 
     mutating func run(steps: Int) async throws {
@@ -128,7 +139,9 @@ private struct LinkedHistory {
         case 1:
             guard feedFetch == nil else { return }
             try await fetchFeed(key)
-            guard random.below(2) == 0 else { return }
+            let choice = random.below(4)
+            if choice == 1 { try await beginFeedFetch(key, isPage: true) }
+            guard choice > 1 else { return }
             note("page of \(key)")
             world.feedOrigin.enqueue(.page((3..<5).map { fresh($0, now) }))
             guard await world.feed[key].requestNextData() == .loaded else { throw failure("no page of \(key)") }
@@ -137,12 +150,7 @@ private struct LinkedHistory {
             lists[key]? += rows
         case 2:
             guard feedFetch == nil else { return }
-            note("begin feed \(key)")
-            world.feedOrigin.hold()
-            let feed = world.feed
-            feedFetch = (key, now, Task { await feed[key].refresh() })
-            feedFetches += 1
-            try await world.feedOrigin.started(count: feedFetches)
+            try await beginFeedFetch(key, isPage: false)
         case 3: try await endFeedFetch()
         case 4:
             guard entityFetch == nil else { return }
@@ -207,14 +215,29 @@ private struct LinkedHistory {
         found = Array(0..<5)
     }
 
+    private mutating func beginFeedFetch(_ key: String, isPage: Bool) async throws {
+        note(isPage ? "begin page of \(key)" : "begin feed \(key)")
+        world.feedOrigin.hold()
+        let feed = world.feed
+        let task = Task {
+            guard isPage else { return await feed[key].refresh() }
+            _ = await feed[key].requestNextData()
+        }
+        feedFetch = (key, isPage, now, task)
+        feedFetches += 1
+        try await world.feedOrigin.started(count: feedFetches)
+    }
+
     private mutating func endFeedFetch() async throws {
-        guard let (key, start, task) = feedFetch else { return }
-        note("end feed \(key)")
+        guard let (key, isPage, start, task) = feedFetch else { return }
+        note(isPage ? "end page of \(key)" : "end feed \(key)")
         feedFetch = nil
-        world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, start) }, nextKey: "2"))
+        let ids = isPage ? 3..<5 : 0..<3
+        world.feedOrigin.enqueue(.page(ids.map { fresh($0, start) }, nextKey: isPage ? nil : "2"))
         world.feedOrigin.release()
         await task.value
-        lists[key] = accept(0..<3, at: start)
+        let rows = accept(ids, at: start)
+        lists[key] = isPage ? (lists[key] ?? []) + rows : rows
     }
 
     private mutating func endEntityFetch() async throws {
@@ -262,9 +285,26 @@ private struct LinkedHistory {
             if choice & 1 == 0 { cachers?.articles.trim(to: 0) }
             if choice & 2 == 0 { cachers?.feed.trim(to: 0) }
             if choice & 4 == 0 { cachers?.search.trim(to: 0) }
+            if cachers == nil { lose(choice) }
         case 6:
             if random.below(2) == 0 { try await restart() } else { try await failLoads(key) }
         default: try await create(in: key)
+        }
+    }
+
+    /// Evicts contents that no disk has.
+    private mutating func lose(_ choice: Int) {
+        if choice & 1 == 0 {
+            memories.articles.trim(to: 0)
+            known = []
+        }
+        if choice & 2 == 0 {
+            memories.feed.trim(to: 0)
+            lists = [:]
+        }
+        if choice & 4 == 0 {
+            memories.search.trim(to: 0)
+            found = nil
         }
     }
 

@@ -107,4 +107,64 @@ struct LinkedSavingTests {
         #expect(try await articles[7].requireData().title == title)
         withExtendedLifetime(stories) {}
     }
+
+    /// The third argument is whether the cache has the confirmed change: it was made 60 s ago, and the content 120 s ago.
+    @Test(arguments: [(30, "cached", false), (90, "cached", true), (150, "own", true)])
+    func `E2: a response from a cache takes back no newer change that is confirmed and waits`(
+        _ age: Int, _ title: String, _ isLiked: Bool
+    ) async throws {
+        let (time, request) = (ManualTime(), HeldRequest())
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: CachedArticles(age: .seconds(age)), time: time)
+        let stories = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], time: time) { _ in [] }
+        await articles[7].update(Article(id: 7, title: "own"))
+        time.advance(by: .seconds(60))
+        let earlier = Task { try await articles[7].mutate(optimistically: { $0.text = "failed" }) { try await request.run() } }
+        try await request.hasBegun()
+        try await articles[7].mutate(optimistically: { $0.isLiked = true }) {}
+        time.advance(by: .seconds(60))
+        await articles[7].refresh()
+        #expect(try await articles[7].requireData() == Article(id: 7, title: title, text: "failed", isLiked: isLiked))
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await earlier.value }
+        #expect(try await articles[7].requireData() == Article(id: 7, title: title, isLiked: isLiked))
+        withExtendedLifetime(stories) {}
+    }
+
+    /// An origin of pages with one article each, behind a cache that states the ages of its responses.
+    private final class CachedPages: TwoWayPaginationFetcher {
+        let ages = Lock<[Int: Duration]>([:])
+
+        func fetch(param: Int) async throws -> Page<Article> { throw Offline() }
+        func fetchNext(nextKey: String, param: Int) async throws -> Page<Article> { throw Offline() }
+        func fetchPrev(prevKey: String, param: Int) async throws -> Page<Article> { throw Offline() }
+
+        func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Article]> {
+            var page = 0
+            if case .page(_, let key, _) = request { page = Int(key) ?? 0 }
+            return OriginResponse(
+                .modified([Article(id: page, title: "cached")]), nextKey: "\(page + 1)", prevKey: page > 0 ? "\(page - 1)" : nil,
+                age: ages.withLock { $0[page] ?? .zero })
+        }
+    }
+
+    /// A window of one page has lost the first page of its list, so that a refetch begins with another one.
+    @Test(arguments: [nil, 2, 1] as [Int?], [59.5, 60.5])
+    func `E2: a page from a cache is as old as it states, when it is added, and when it is fetched again`(
+        _ refetchedWindow: Int?, _ age: Double
+    ) async throws {
+        let (pages, time) = (CachedPages(), ManualTime())
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), time: time) { Article(id: $0) }
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Article]>(), fetcher: pages, paging: PagingPolicy(maximumPages: refetchedWindow ?? 2),
+            links: [.elements(of: articles)], time: time)[1]
+        _ = try await list.requireData()
+        if refetchedWindow != nil { #expect(await list.requestNextData() == .loaded) }
+        await articles[1].update(Article(id: 1, title: "own"))
+        time.advance(by: .seconds(60))
+        pages.ages.withLock { $0[1] = .seconds(age) }
+        if refetchedWindow == nil { #expect(await list.requestNextData() == .loaded) } else { await list.invalidate() }
+        let title = age < 60 ? "cached" : "own"
+        #expect(try await list.requireData().last == Article(id: 1, title: title))
+        #expect(try await articles[1].requireData().title == title)
+    }
 }

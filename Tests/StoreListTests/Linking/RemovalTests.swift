@@ -81,6 +81,16 @@ struct RemovalTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E5: a mutation of an element changes the list although the entity was evicted`() async throws {
+        let memory = MemoryCacher<Int, Article>()
+        let world = LinkedWorld(articles: memory)
+        await world.articles[7].update(Article(id: 7, text: "long"))
+        try await world.loadFeed([Article(id: 7, text: "long")])
+        memory.trim(to: 0)
+        try await world.feed["home"].mutate(element: 7, optimistically: { $0.isLiked = true }) {}
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, text: "long", isLiked: true)])
+    }
+
     @Test func `E5: a mutation of an entity without content shows in a long list too`() async throws {
         let row = EntityRows.share + 1
         try await world.loadFeed((0...row).map { Article(id: $0) })

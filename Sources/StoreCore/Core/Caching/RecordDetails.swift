@@ -45,15 +45,16 @@ package final class RecordDetails: Sendable {
 
     /// The arrival of the first page, if one fetch has loaded several pages; `nil` for all other details, and after a load from a cacher.
     let arrival: MonotonicInstant?
-    /// The age that the origin stated, in microseconds as stamps have them; zero after a load from a cacher.
+    /// The age that the origin stated, in microseconds as stamps have them, or the largest one of pages that one fetch has loaded; zero after
+    /// a load from a cacher.
     let age: Stamp
     /// The number of the last change of an entity that the content contains; zero if it must be reconciled before it is shown.
     @usableFromInline let reconciled: UInt64
 
     /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
-    package convenience init?(_ fields: Fields) { self.init(fields, reconciled: 0) }
+    package convenience init?(_ fields: Fields) { self.init(fields, age: 0) }
 
-    convenience init?(_ fields: Fields, reconciled: UInt64) {
+    private convenience init?(_ fields: Fields, age: Stamp) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
             hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
@@ -63,8 +64,11 @@ package final class RecordDetails: Sendable {
         self.init(
             keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
             prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
-            fields.stamp, fields.parts, fields.places, reconciled: reconciled)
+            fields.stamp, fields.parts, fields.places, age: age)
     }
+
+    /// Creates the details of linked content from those that it had.
+    init(linked fields: Fields, reconciled: UInt64) { (self.fields, arrival, age, self.reconciled) = (fields, nil, 0, reconciled) }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
     @usableFromInline
@@ -109,7 +113,7 @@ package final class RecordDetails: Sendable {
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
             prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
             direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: list?.age ?? 0)
+            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: max(list?.age ?? 0, page?.age ?? 0))
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -124,16 +128,15 @@ package final class RecordDetails: Sendable {
         fields.pages = LoadedPages([first])
         // A list keeps only the validator of its initial page, and the notes of the page with which it began.
         fields.validator = fields.validator?.withoutVersion
-        self.init(fields)
+        self.init(fields, age: page?.age ?? 0)
     }
 
     private init(
         keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
         _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
-        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0, reconciled: UInt64 = 0
+        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0
     ) {
-        (self.arrival, self.age) = (arrival, age)
-        self.reconciled = reconciled
+        (self.arrival, self.age, reconciled) = (arrival, age, 0)
         // A list with a next page has not ended.
         var fields = Fields(
             freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,

@@ -17,9 +17,13 @@ struct Effects {
     /// Other user objects that are no longer needed: patches, errors, and records.
     var leftovers: [any Sendable] = []
     /// The changes of entities that other stores show.
-    var marks: [LinkMark] = []
+    var marks = Few<LinkMark>.none
     /// The effects of transitions in the stores of entities.
     var linked: [LinkedEffects] = []
+
+    var isEmpty: Bool {
+        observers.isEmpty && parcels.isEmpty && discarded.isEmpty && retired.isEmpty && leftovers.isEmpty && marks.isEmpty && linked.isEmpty
+    }
 
     mutating func deliver(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
         if !marks.isEmpty || !linked.isEmpty { return deliverLinked(onEvent) }

@@ -115,8 +115,10 @@ extension KeyMachine {
             let stamp = fetched.stamp(requestedAt: flight.stamp)
             let isOutdated = stamp < flight.stamp && stamp < book.linked?.value.stamp ?? 0
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes, unless it
-            // comes from a cache and is older than the content.
-            if !isOutdated { discardPatches(&transition) { $0.isConfirmed } }
+            // comes from a cache and is older than the content or the confirmation. That of a command may be unknown.
+            if !isOutdated {
+                discardPatches(&transition) { $0.isConfirmed && (stamp == flight.stamp || $0.confirmed == .max || $0.confirmed <= stamp) }
+            }
             if !book.patches.isEmpty { noteFetch() }
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now

@@ -116,7 +116,12 @@ extension KeyMachine {
         guard var record = book.held?.record else { return }
         book.held = nil
         // Places need the older content, which keeps the change from being made in place.
-        if transition.showsEntities { transition.noteChanged(from: record.content) } else { transition.noteFetched(nil, over: nil) }
+        if transition.showsEntities {
+            transition.noteChanged(from: record.content)
+            transition.discarded.append(record.content)
+        } else {
+            transition.noteFetched(nil, over: nil)
+        }
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)

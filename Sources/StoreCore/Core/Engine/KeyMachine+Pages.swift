@@ -91,7 +91,7 @@ extension KeyMachine {
         let start = self[direction].stamp
         let stamp = start - min(start, details?.age ?? 0)
         var page = page
-        transition.links?.keepNewer(&page, book, stamp)
+        transition.links?.keepNewer(&page, book, than: stamp)
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
@@ -191,7 +191,7 @@ extension KeyMachine {
     ) -> (before: Int, after: Int, nextKey: String?, prevKey: String?, storage: Freshness.Storage, isPart: Bool)? {
         let pages = record.pages
         // The record comes from a cacher, so its sizes may be wrong.
-        guard let list = rules.list, isPartition(pages.map(\.count), of: list.count(record.content)),
+        guard let list = rules.list, rules.isPartition(pages.map(\.count), of: list.count(record.content)),
             let place = pages.firstIndex(where: { $0.direction == nil })
         else { return nil }
         let (front, back) = (pages[..<place], pages[(place + 1)...])
@@ -204,9 +204,23 @@ extension KeyMachine {
         )
     }
 
+    private mutating func resumePageCallers(
+        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
+    ) {
+        resumeCallers(&transition) { need in
+            switch need {
+            case .page(direction, continueWhenError: _): .page(asked)
+            case .joinedPage(direction): .page(joined)
+            default: nil
+            }
+        }
+    }
+}
+
+extension KeyRules {
     /// The loaded pages after the content was replaced.
     func resized(_ pages: LoadedPages?, from old: Content, to new: Content) -> LoadedPages? {
-        guard var pages, let list = rules.list else { return nil }
+        guard var pages, let list else { return nil }
         let count = list.count(old)
         pages.resize { sizes in
             // The record comes from a cacher, so its sizes may be wrong.
@@ -223,18 +237,6 @@ extension KeyMachine {
             left -= size
         }
         return left == 0
-    }
-
-    private mutating func resumePageCallers(
-        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
-    ) {
-        resumeCallers(&transition) { need in
-            switch need {
-            case .page(direction, continueWhenError: _): .page(asked)
-            case .joinedPage(direction): .page(joined)
-            default: nil
-            }
-        }
     }
 }
 
@@ -276,7 +278,7 @@ extension KeyMachine {
         let count = list.count(record.content)
         var pages = record.fields.pages?.all ?? [LoadedPage(record.freshness.storage, count: count)]
         // The record comes from a cacher, so its sizes may be wrong. Dropping by them would lose elements.
-        guard isPartition(pages.map(\.count), of: count) else { return }
+        guard rules.isPartition(pages.map(\.count), of: count) else { return }
         // The new page will be merged with an empty one.
         let room = pages.emptyEnd(direction) == nil ? window : window + 1
         var (dropped, keyOfDropped) = (0, String?.none)

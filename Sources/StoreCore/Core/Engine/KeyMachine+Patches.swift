@@ -215,7 +215,7 @@ extension KeyMachine {
         // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {
             fields.validator = fields.validator?.withoutVersion
-            fields.pages = resized(fields.pages, from: old, to: record.content)
+            fields.pages = rules.resized(fields.pages, from: old, to: record.content)
             record.fields = fields
         }
         book.held?.record = record

@@ -67,7 +67,7 @@ extension KeyMachine {
         var fields = RecordDetails.Fields()
         if let record = book.held?.record {
             let held = record.fields
-            fields.pages = resized(held.pages, from: record.content, to: content)
+            fields.pages = rules.resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
             fields.validator = held.validator?.withoutVersion
             (fields.nextKey, fields.prevKey, fields.guessedEnd) = (held.nextKey, held.prevKey, held.guessedEnd)
@@ -83,7 +83,7 @@ extension KeyMachine {
             book.held?.record.fields.nextKey = record.nextKey
             book.held?.record.fields.prevKey = record.prevKey
             book.held?.record.fields.guessedEnd = record.guessedEnd
-            let pages = resized(record.fields.pages, from: record.content, to: content)
+            let pages = rules.resized(record.fields.pages, from: record.content, to: content)
             book.held?.record.fields.pages = pages
             acceptedContentChanged(.derived, &transition)
         }

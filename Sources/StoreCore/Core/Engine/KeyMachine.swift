@@ -57,7 +57,7 @@ struct KeyMachine<Content: Sendable> {
         /// Patches and errors that are no longer needed. They hold user objects, so they are released outside the lock, too.
         var leftovers: [any Sendable] = []
         /// The layer of linked stores; `nil` for a store without links.
-        var links: LinkLayer<Content>?
+        var links: (any LinkLayer<Content>)?
         /// The change of the accepted content, for the stamps of its places.
         var linkChange: LinkChange<Content>?
         /// The step of a removal, which concerns all stores that show the entity.
@@ -83,7 +83,9 @@ struct KeyMachine<Content: Sendable> {
         }
 
         mutating func notePage(_ stamp: Stamp, _ page: Content) {
-            if links != nil { linkChange = .page(stamp, page) }
+            guard links != nil else { return }
+            linkChange = .page(stamp, page)
+            discarded.append(page)
         }
 
         /// Notes a change of this moment; `other` is the accepted content, if it is not the changed one.

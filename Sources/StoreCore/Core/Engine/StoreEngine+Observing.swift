@@ -18,7 +18,7 @@ extension StoreEngine {
 
     /// Looks for a state that an observer has not seen.
     func look(_ id: CallerID, at place: Int) -> Key.Sight {
-        if !links.isEmpty { reconcile(at: place) }
+        if !links.isEmpty { return lookReconciled(id, at: place) }
         return state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
 

@@ -31,9 +31,9 @@ package final class StoreEngine: Sendable {
 
     /// The links to the stores of the entities that the content shows; empty for most stores.
     let links: [LinkRules]
-    let clocks: LinkClocks
+    @usableFromInline let clocks: LinkClocks
     /// The number of the last change of an entity that the content may show.
-    @usableFromInline var entityChanges: UInt64 { clocks.number }
+    @inlinable var entityChanges: UInt64 { clocks.number }
     /// The scope of the store, which linked stores share.
     let scope: ObjectIdentifier?
 

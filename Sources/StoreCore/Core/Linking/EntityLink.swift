@@ -114,8 +114,8 @@ package final class LinkRules: Sendable {
     let isSame: @Sendable (BoxedContent, BoxedContent) -> Bool
     /// The value of a place as the entity has it.
     let project: @Sendable (_ entity: BoxedContent) -> BoxedContent
-    /// The key that an entity states for itself; `nil` if it states none.
-    let identity: @Sendable (_ entity: BoxedContent) -> BoxedKey?
+    /// The identity that an entity states for itself, if it is not this key; `nil` if the entity states none.
+    let otherIdentity: @Sendable (_ entity: BoxedContent, _ key: BoxedKey) -> String?
 
     var isFull: Bool { fields == nil }
 
@@ -151,7 +151,7 @@ package final class LinkRules: Sendable {
         } else {
             self.rename = nil
         }
-        (isSame, project, identity) = (lens.isSame, lens.project, lens.identity)
+        (isSame, project, otherIdentity) = (lens.isSame, lens.project, lens.otherIdentity)
     }
 
     /// Creates the rules of places that a closure visits.
@@ -186,7 +186,7 @@ package final class LinkRules: Sendable {
             }
         }
         (remove, rename) = (nil, nil)
-        (isSame, project, identity) = (lens.isSame, lens.project, lens.identity)
+        (isSame, project, otherIdentity) = (lens.isSame, lens.project, lens.otherIdentity)
     }
 }
 
@@ -198,13 +198,16 @@ struct PlaceLens<Place: Sendable, Entity: Sendable>: Sendable {
     let assign: @Sendable (inout Place, BoxedContent) -> Void
     let isSame: @Sendable (BoxedContent, BoxedContent) -> Bool
     let project: @Sendable (BoxedContent) -> BoxedContent
-    let identity: @Sendable (BoxedContent) -> BoxedKey?
+    let otherIdentity: @Sendable (BoxedContent, BoxedKey) -> String?
 
     static func whole<Param: Hashable & Sendable>(_ id: @escaping @Sendable (Entity) -> Param) -> PlaceLens where Place == Entity {
         PlaceLens(
             fields: nil, value: { BoxedContent($0) }, assign: { $0 = $1.value(as: Entity.self) },
             isSame: { isUnchanged($0.value(as: Entity.self), $1.value(as: Entity.self)) }, project: { $0 },
-            identity: { BoxedKey(id($0.value(as: Entity.self))) })
+            otherIdentity: { entity, key in
+                let stated = id(entity.value(as: Entity.self))
+                return stated == key.value(as: Param.self) ? nil : "\(stated)"
+            })
     }
 
     static func fragment(_ fields: [LinkField<Place>]) -> PlaceLens {
@@ -217,7 +220,7 @@ struct PlaceLens<Place: Sendable, Entity: Sendable>: Sendable {
                 zip(fields, zip(one.value(as: [any Sendable].self), other.value(as: [any Sendable].self)))
                     .allSatisfy { field, values in field.entity.isSame(values.0, values.1) }
             },
-            project: { entity in BoxedContent(fields.map { $0.entity.get(entity) }) }, identity: { _ in nil })
+            project: { entity in BoxedContent(fields.map { $0.entity.get(entity) }) }, otherIdentity: { _, _ in nil })
     }
 }
 

@@ -3,15 +3,16 @@ internal import FoundationEssentials
 #else
 internal import Foundation
 #endif
-internal import Synchronization
+public import Synchronization
 
 /// The clock of one store's stamps, and the number of its changes that others may show.
+@usableFromInline
 final class LinkClock: Sendable {
     /// Whether other stores link to this one, for callers without its lock.
     let isFollowed = Atomic<Bool>(false)
     private let last = Atomic<UInt64>(0)
     // Zero stands for a record that was not reconciled.
-    private let changes = Atomic<UInt64>(LinkClock.first)
+    @usableFromInline let changes = Atomic<UInt64>(LinkClock.first)
 
     static let first: UInt64 = 1
 
@@ -24,13 +25,14 @@ final class LinkClock: Sendable {
     func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 63), ordering: .acquiringAndReleasing) }
 
     /// The number of the last change.
-    var number: UInt64 { changes.load(ordering: .acquiring) }
+    @inlinable var number: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Counts a change. Called before the change is visible, so that no hit of linked content is older than it.
     func count() { changes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 }
 
 /// The clocks that a store's stamps must be ordered with: its own, and those of the stores that it links to.
+@usableFromInline
 final class LinkClocks: Sendable {
     let own = LinkClock()
     /// The values that full places show of keys without content.
@@ -40,7 +42,7 @@ final class LinkClocks: Sendable {
     /// The clocks of the linked stores, and of those that they link to.
     let sources: [LinkClock]
     /// The only one of them, for hits in memory; `nil` if there are several or none.
-    private let only: LinkClock?
+    @usableFromInline let only: LinkClock?
 
     init(_ links: [LinkRules]) {
         var sources: [LinkClock] = []
@@ -52,7 +54,8 @@ final class LinkClocks: Sendable {
     var all: [LinkClock] { [own] + sources }
 
     /// A number that changes with each change of what a linked store shows: the sum of counters that only grow.
-    var number: UInt64 { only?.number ?? sources.reduce(0) { $0 &+ $1.number } }
+    @inlinable var number: UInt64 { only?.number ?? sum }
+    @usableFromInline var sum: UInt64 { sources.reduce(0) { $0 &+ $1.number } }
 
     /// The same number, for a store that links to this one.
     var numberForFollowers: UInt64 { number &+ own.number }
@@ -112,7 +115,7 @@ struct ChangeLog: Sendable {
     /// Returns the keys of the changes after a number; `nil` if they are forgotten.
     func keys(after number: UInt64) -> Set<BoxedKey>? {
         guard number <= count, count - number <= UInt64(keys.count) else { return nil }
-        return Set((number..<count).map { keys[place(of: $0)] })
+        return (number..<count).reduce(into: Set<BoxedKey>()) { $0.insert(keys[place(of: $1)]) }
     }
 }
 

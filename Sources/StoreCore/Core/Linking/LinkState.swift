@@ -100,7 +100,6 @@ struct LinkedEffects: Sendable {
 struct EntityValue: Sendable {
     /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
     var content: BoxedContent?
-    var isRow = false
     var stamp: Stamp = 0
     /// The stamps of the fields that fragments have brought.
     var parts: [String: Stamp] = [:]
@@ -123,7 +122,7 @@ struct EntityValue: Sendable {
 
     /// Takes the values of places for those of an entity without content.
     mutating func show(_ row: EntityRows.Row) {
-        (content, isRow, stamp, parts) = (row.content, true, row.stamp, row.parts.mapValues(\.stamp))
+        (content, stamp, parts) = (row.content, row.stamp, row.parts.mapValues(\.stamp))
         guard var patched = row.content else {
             fields = row.parts.mapValues(\.value)
             return
@@ -131,63 +130,5 @@ struct EntityValue: Sendable {
         guard !patches.isEmpty else { return }
         for patch in patches { patch(&patched) }
         shown = patched
-    }
-}
-
-/// The work of the layer during one transition.
-final class LinkTurn: Sendable {
-    /// What other stores may show of the key.
-    struct Mark: Equatable, Sendable {
-        var revision: Ticket
-        var content: UInt64
-        var hasContent: Bool
-        var isKnown: Bool
-        /// The changes of commands that a key has before its record is read.
-        var early: [Ticket]
-    }
-
-    let before: Mark
-    private let gathered = Lock(Gathered())
-
-    private struct Gathered: Sendable {
-        var effects: [LinkedEffects] = []
-        var leftovers: [any Sendable] = []
-        var unread: [(engine: StoreEngine, key: BoxedKey)] = []
-        var hasLostChanges = false
-        var events: [StoreEventKind] = []
-    }
-
-    init(before: Mark) { self.before = before }
-
-    /// Keeps the effects of transitions of another store until this store's lock is released.
-    func add(_ effects: Effects, of engine: StoreEngine) {
-        gathered.withLock { $0.effects.append(LinkedEffects(engine: engine, effects: effects)) }
-    }
-
-    /// Keeps a user object that is no longer needed until the lock is released.
-    func discard(_ object: any Sendable) { gathered.withLock { $0.leftovers.append(object) } }
-
-    func noteUnread(_ key: BoxedKey, of engine: StoreEngine) {
-        gathered.withLock { $0.unread.append((engine, key)) }
-    }
-
-    /// Any entity may have changed since the content was reconciled.
-    func noteLostChanges() { gathered.withLock { $0.hasLostChanges = true } }
-
-    var hasLostChanges: Bool { gathered.withLock { $0.hasLostChanges } }
-
-    var unread: [(engine: StoreEngine, key: BoxedKey)] { gathered.withLock { $0.unread } }
-
-    /// Reports an event of the store whose key is in transition.
-    func report(_ event: StoreEventKind) { gathered.withLock { $0.events.append(event) } }
-
-    /// Passes the gathered effects on.
-    ///
-    /// - Returns: The events, which the state of the store numbers.
-    func deliver(to effects: inout Effects) -> [StoreEventKind] {
-        let gathered = gathered.withLock { $0 }
-        effects.linked += gathered.effects
-        effects.leftovers += gathered.leftovers
-        return gathered.events
     }
 }

@@ -44,6 +44,11 @@ struct LinkedPlaces: Sendable {
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
+
+    /// The value at an entity's first place in the content.
+    func value(of key: BoxedKey, in content: BoxedContent, _ link: LinkRules) -> BoxedContent? {
+        entities.firstPosition(of: key).flatMap { link.values(content, [$0]).first }
+    }
 }
 
 /// The keys of the entities at the places of one content, in the order of the places, and their positions.
@@ -52,6 +57,8 @@ protocol PlaceKeys: Sendable {
     var keys: [BoxedKey] { get }
     /// The keys without repetition.
     var distinct: [BoxedKey] { get }
+    /// The position of an entity's first place; `nil` if no place shows it.
+    func firstPosition(of key: BoxedKey) -> Int?
     /// The positions of the places of an entity, ascending; empty if no place shows it.
     func positions(of key: BoxedKey) -> [Int]
 }
@@ -83,10 +90,16 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
         return all.indices.compactMap { repeated.contains($0) ? nil : BoxedKey(all[$0]) }
     }
 
-    func positions(of key: BoxedKey) -> [Int] {
+    func firstPosition(of key: BoxedKey) -> Int? {
         // A boxed key has its hash, so that a look at every live key computes none.
         let found = position(of: key.value(as: Key.self), HashIndex.hash(key))
-        return found < 0 ? [] : [found] + (others[found] ?? [])
+        return found < 0 ? nil : found
+    }
+
+    func positions(of key: BoxedKey) -> [Int] {
+        guard let first = firstPosition(of: key) else { return [] }
+        guard let further = others[first] else { return [first] }
+        return [first] + further
     }
 }
 
@@ -111,20 +124,19 @@ struct LinkOutcome: OptionSet {
     static let shown = LinkOutcome(rawValue: 2)
     /// The record must be mirrored again, because it was reconciled with newer changes.
     static let reconciled = LinkOutcome(rawValue: 4)
-    /// Elements were removed, so that positions have changed.
-    static let removed = LinkOutcome(rawValue: 8)
     /// The cacher lacks the change, because this process has made it.
-    static let local = LinkOutcome(rawValue: 16)
+    static let local = LinkOutcome(rawValue: 8)
 }
 
 /// The layer between accepted content and patches, as a transition uses it.
-struct LinkLayer<Content: Sendable>: Sendable {
+protocol LinkLayer<Content>: AnyObject, Sendable {
+    associatedtype Content: Sendable
     /// The clocks of the stamps.
-    let clocks: LinkClocks
+    var clocks: LinkClocks { get }
     /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
-    let settle: @Sendable (inout Book<Content>, _ change: LinkChange<Content>?, _ isNew: Bool) -> LinkOutcome
+    func settle(_ book: inout Book<Content>, _ change: LinkChange<Content>?, isNew: Bool) -> LinkOutcome
     /// Gives the places of a page the values of the list that are newer than the page.
-    let keepNewer: @Sendable (_ page: inout Content, Book<Content>, Stamp) -> Void
+    func keepNewer(_ page: inout Content, _ book: Book<Content>, than stamp: Stamp)
 }
 
 extension KeyMachine {
@@ -174,9 +186,9 @@ extension KeyMachine {
     /// The content keeps its epoch, its date, its validator and its deadline, and no fetch is canceled (E4).
     mutating func entitiesChanged(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
-        let before = rules.isList ? book.held?.record.content : nil
-        let outcome = layer.settle(&book, nil, book.linked?.value.stamp ?? 0 == 0)
-        show(outcome, from: before, &transition)
+        let isNew = book.linked?.value.stamp ?? 0 == 0
+        let outcome = layer.settle(&book, nil, isNew: isNew)
+        show(outcome, &transition)
         if !outcome.isEmpty { endTransition(&transition) }
     }
 
@@ -199,25 +211,20 @@ extension KeyMachine {
         guard let layer = transition.links else { return }
         let change = transition.linkChange
         transition.linkChange = nil
-        let before = rules.isList ? book.held?.record.content : nil
-        let outcome = layer.settle(&book, change, true)
+        let outcome = layer.settle(&book, change, isNew: true)
         book.linked?.value.isReceived = false
-        if outcome.contains(.removed) { elementsRemoved(from: before) }
         // A copied value may have another identity in its list.
         if outcome.contains(.accepted) { sides?.mergeIndex = nil }
         if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
-        // Its contents are user objects.
-        if let change { transition.leftovers.append(change) }
     }
 
     /// The record was read or adopted, so its places are new.
     mutating func linkRead(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
-        let before = rules.isList ? book.held?.record.content : nil
-        let outcome = layer.settle(&book, nil, true)
+        let outcome = layer.settle(&book, nil, isNew: true)
         let isShared = rules.isShared
         book.linked?.value.isReceived = isShared
-        show(outcome, from: before, &transition)
+        show(outcome, &transition)
     }
 
     /// Whether the last change by entities is saved later, because another one was saved a short while ago (E8).
@@ -235,15 +242,7 @@ extension KeyMachine {
         return false
     }
 
-    /// Adapts the sizes of the pages to a list that elements were removed from.
-    private mutating func elementsRemoved(from old: Content?) {
-        guard let old, let new = book.held?.record.content else { return }
-        let pages = resized(book.held?.record.fields.pages, from: old, to: new)
-        book.held?.record.fields.pages = pages
-    }
-
-    private mutating func show(_ outcome: LinkOutcome, from old: Content?, _ transition: inout Transition) {
-        if outcome.contains(.removed) { elementsRemoved(from: old) }
+    private mutating func show(_ outcome: LinkOutcome, _ transition: inout Transition) {
         if outcome.contains(.accepted) {
             sides?.mergeIndex = nil
             if outcome.contains(.local) || saving.tried != book.revision {

@@ -27,20 +27,15 @@ extension Store {
     /// - Throws: The error that `perform` threw; ``StoreError/Code/closed``.
     @discardableResult
     public func remove<Result>(_ param: Param, perform: () async throws -> Result) async throws -> Result {
-        try await engine.remove(BoxedKey(param), perform: perform)
-    }
-}
-
-extension StoreEngine {
-    fileprivate func remove<Result>(_ param: BoxedKey, perform: () async throws -> Result) async throws -> Result {
-        state.withLock { state in beginStamps(&state) }
-        guard transition(param, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
+        let key = BoxedKey(param)
+        engine.state.withLock { state in engine.beginStamps(&state) }
+        guard engine.transition(key, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
         do {
             let result = try await perform()
-            await write(param) { machine, transition in machine.removed(&transition) }
+            await engine.write(key) { machine, transition in machine.removed(&transition) }
             return result
         } catch {
-            transition(param) { _, transition in transition.removal = .failed }
+            engine.transition(key) { _, transition in transition.removal = .failed }
             throw error
         }
     }

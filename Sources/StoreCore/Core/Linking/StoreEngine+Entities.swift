@@ -15,11 +15,11 @@ extension StoreEngine {
         return state.withLock { $0.links?.log.keys(after: number &- LinkClock.first) }
     }
 
-    /// The values of entities in memory.
-    func values(of keys: [BoxedKey], _ turn: LinkTurn) -> [BoxedKey: EntityValue] {
+    /// The values of entities in memory, in the order of the keys.
+    func values(of keys: [BoxedKey], _ turn: LinkTurn) -> [EntityValue] {
         var effects = Effects()
-        let values = state.withLock { state in
-            keys.reduce(into: [BoxedKey: EntityValue]()) { values, key in
+        let values: [EntityValue] = state.withLock { state in
+            keys.map { key in
                 let resolved = state.resolve(key)
                 var value = value(of: resolved, &state, &effects)
                 if value.content == nil, let row = clocks.rows.withLock({ $0[resolved] }) {
@@ -28,7 +28,7 @@ extension StoreEngine {
                 value.key = resolved
                 value.isHidden = state.links?.removals.isRunning(resolved) ?? false
                 value.removal = state.links?.removals.stamp(of: resolved)
-                values[key] = value
+                return value
             }
         }
         turn.add(effects, of: self)
@@ -42,9 +42,10 @@ extension StoreEngine {
         turn.discard(content)
         for link in links {
             let places = link.keys(content)
+            let keys = places.distinct
             var values: [Int: BoxedContent] = [:]
-            for (key, entity) in link.entities.values(of: places.distinct, turn) {
-                guard entity.stamp > row.stamp, let inner = entity.content, link.identity(inner) ?? key == key else { continue }
+            for (key, entity) in zip(keys, link.entities.values(of: keys, turn)) {
+                guard entity.stamp > row.stamp, let inner = entity.content, link.otherIdentity(inner, key) == nil else { continue }
                 for position in places.positions(of: key) { values[position] = link.project(inner) }
             }
             if !values.isEmpty { link.assign(&content, values) }
@@ -66,9 +67,10 @@ extension StoreEngine {
         if !links.isEmpty, let cell = liveKey(key, &state, &effects) {
             return take(cell, &state, &effects) { key, _ in key.entityValue() }
         }
-        let fields = entry.record.details?.fields
+        let details = entry.record.details
         return EntityValue(
-            content: entry.record.content, stamp: fields?.stamp ?? entry.record.fetchedAt.stamp, parts: fields?.parts ?? [:])
+            content: entry.record.content, stamp: details?.fields.stamp ?? entry.record.fetchedAt.stamp,
+            parts: details?.fields.parts ?? [:])
     }
 
     /// Merges parts of a place's value into an entity that has content (E3).
@@ -101,7 +103,7 @@ extension StoreEngine {
             return merged
         }
         turn.add(effects, of: self)
-        return merged ?? values(of: [key], turn)[key]
+        return merged ?? values(of: [key], turn).first
     }
 
     /// Offers the value of a place for a key without content.
@@ -112,7 +114,7 @@ extension StoreEngine {
             mergeRow(value, parts, of: link, into: state.resolve(key), at: stamp, &state, &effects)
         }
         turn.add(effects, of: self)
-        return values(of: [key], turn)[key] ?? EntityValue()
+        return values(of: [key], turn).first ?? EntityValue()
     }
 
     /// The scope is being cleared: forgets rows and removals, because the keys may be those of another user from now on.
@@ -159,24 +161,24 @@ extension StoreEngine {
 extension Effects {
     /// Marks the places of changed entities in all stores, and delivers all effects after that (E1).
     mutating func deliverLinked(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
-        var waiting = [self]
-        var listeners = [onEvent]
-        var position = 0
-        while position < waiting.count {
-            let (marks, linked) = (waiting[position].marks, waiting[position].linked)
-            (waiting[position].marks, waiting[position].linked) = ([], [])
-            for inner in linked {
-                waiting.append(inner.effects)
-                listeners.append(inner.engine.onEvent)
-            }
-            for mark in marks {
-                for follower in mark.engine.linkFollowers {
-                    waiting.append(follower.mark(mark))
-                    listeners.append(follower.onEvent)
-                }
-            }
-            position += 1
+        var others: [LinkedEffects] = []
+        markPlaces(&others)
+        deliver(onEvent)
+        for var other in others { other.effects.deliver(other.engine.onEvent) }
+    }
+
+    /// Marks the places, and gathers the effects in other stores. The observers there are resumed with those of these effects.
+    private mutating func markPlaces(_ others: inout [LinkedEffects]) {
+        var reached = linked
+        linked = []
+        marks.takeAll().forEach { mark in
+            let followers: [StoreEngine] = mark.engine.state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] }
+            for follower in followers { reached.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
         }
-        for position in waiting.indices { waiting[position].deliver(listeners[position]) }
+        for var other in reached {
+            other.effects.markPlaces(&others)
+            observers.append(contentsOf: other.effects.observers.takeAll())
+            if !other.effects.isEmpty { others.append(other) }
+        }
     }
 }

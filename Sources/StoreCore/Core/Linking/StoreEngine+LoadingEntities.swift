@@ -18,25 +18,27 @@ extension StoreEngine {
     /// A record with more of them counts as expired, because its first state may differ from some of them.
     func loadEntities(of result: inout Result<HeldRecord<BoxedContent>?, any Error>) async -> [HeldEntity] {
         guard case .success(let held?) = result else { return [] }
-        var missing: [HeldEntity] = []
+        var missing: [(engine: StoreEngine, key: BoxedKey)] = []
         for link in links where link.entities.backing != nil {
             let keys = link.entities.keysNotInMemory(link.keys(held.record.content).distinct)
-            missing += keys.map { HeldEntity(engine: link.entities, key: $0, id: link.entities.nextID()) }
+            missing += keys.map { (engine: link.entities, key: $0) }
         }
         if missing.count > Self.entityLimit {
             missing.removeLast(missing.count - Self.entityLimit)
             result = .success(HeldRecord(held.record, deadline: .distantPast))
         }
-        await read(missing)
-        return missing
+        return await hold(missing)
     }
 
-    private func read(_ entities: [HeldEntity]) async {
+    /// Reads entities, which stay in memory until they are released.
+    private func hold(_ entities: [(engine: StoreEngine, key: BoxedKey)]) async -> [HeldEntity] {
+        let held = entities.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) }
         await withDiscardingTaskGroup { group in
-            for entity in entities {
+            for entity in held {
                 group.addTask { _ = await entity.engine.ask(entity.key, .acceptedContent, id: entity.id) }
             }
         }
+        return held
     }
 
     /// Reads entities that are only on disk, and reconciles content that shows them, some at a time.
@@ -45,10 +47,8 @@ extension StoreEngine {
         Task.detached(priority: Task.currentPriority) { [weak self] in
             for start in stride(from: 0, to: unread.count, by: StoreEngine.entityLimit) {
                 guard let engine = self else { return }
-                let content = HeldEntity(engine: engine, key: param, id: engine.nextID())
                 let part = unread[start..<min(start + StoreEngine.entityLimit, unread.count)]
-                let entities = part.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) } + [content]
-                await engine.read(entities)
+                let entities = await engine.hold(Array(part) + [(engine: engine, key: param)])
                 engine.transition(param) { _, _ in }
                 for entity in entities { entity.release() }
             }
@@ -62,8 +62,7 @@ extension StoreEngine {
             while let engine = self {
                 let keys = engine.state.withLock { $0.links?.takeUnread(limit: StoreEngine.entityLimit) ?? [] }
                 if keys.isEmpty { return }
-                let entities = keys.map { HeldEntity(engine: engine, key: $0, id: engine.nextID()) }
-                await engine.read(entities)
+                let entities = await engine.hold(keys.map { (engine: engine, key: $0) })
                 for entity in entities { entity.release() }
             }
         }

@@ -420,7 +420,7 @@ extension StoreFlowable {
     var stateInMemory: LoadingState<Content>? {
         guard var (record, deadline) = store.memory?.entry(of: param) else { return nil }
         if !store.isReconciled(record) {
-            store.engine.reconcile(BoxedKey(param))
+            store.engine.transition(BoxedKey(param)) { _, _ in }
             guard let entry = store.memory?.entry(of: param), store.isReconciled(entry.record) else { return nil }
             (record, deadline) = entry
         }

@@ -70,7 +70,12 @@ extension StoreFlowable {
     ) async throws -> Result where Content == [Element], Element.ID: Sendable {
         if let entities = engine.entities(of: Element.self) {
             return try await entities.mutate(
-                BoxedKey(id), { content in content.change(as: Element.self, patch) }, perform: perform,
+                BoxedKey(id), { content in content.change(as: Element.self, patch) },
+                perform: { () async throws -> Result in
+                    // An entity that was evicted takes the element, which becomes its content (E5).
+                    engine.transition(key) { _, _ in }
+                    return try await perform()
+                },
                 response: { result in
                     guard Result.self == Element.self, let element = result as? Element else { return .none }
                     return .content(BoxedContent(element))

@@ -1,35 +1,12 @@
 /// The moment of a value, on a hybrid logical clock: microseconds of wall time, or one more than the last stamp (E2).
 package typealias Stamp = UInt64
 
-/// The decision about one entity and one place that shows it: which value shows, and what is copied (E2, E3).
+/// The decision about one entity and one place that shows it: which values show, and which are copied (E2, E3).
 ///
-/// The pair knows stamps, not values. Fragments have one pair for each field, because fragments of several lists may have brought
-/// different fields of one entity.
-struct LinkPair: Hashable {
-    /// The stamp of the entity's value; `nil` if the entity has no content, so that it gets none.
-    var entity: Stamp?
-    /// The stamp of the place's value.
-    var place: Stamp
-
-    enum Decision: Hashable {
-        /// Both have the same value, or the place alone has one.
-        case none
-        /// The entity's value is copied to the place.
-        case copy
-        /// The place's value is merged into the entity.
-        case merge
-    }
-
-    /// Only a strictly newer value wins.
-    var decision: Decision {
-        guard let entity, entity != place else { return .none }
-        return entity > place ? .copy : .merge
-    }
-}
-
-/// The decisions about one entity and one place, for each field of a fragment.
+/// It knows stamps, not values. A fragment has one part for each field, because fragments of several lists may have brought different fields
+/// of one entity. A full place has one part.
 struct PlaceDecision: Hashable {
-    /// The parts of the value that are copied to the place, and those that are merged into the entity. A full place has one part.
+    /// The parts of the value that are copied to the place, and those that are merged into the entity.
     var copied: [Int] = []
     var merged: [Int] = []
     /// The stamp of the place afterwards.
@@ -49,11 +26,9 @@ struct PlaceDecision: Hashable {
             return
         }
         for (number, part) in parts.enumerated() {
-            switch LinkPair(entity: max(entity, part ?? 0), place: place).decision {
-            case .none: break
-            case .copy: copied.append(number)
-            case .merge: merged.append(number)
-            }
+            // Only a strictly newer value wins.
+            let newest = max(entity, part ?? 0)
+            if newest > place { copied.append(number) } else if newest < place { merged.append(number) }
         }
         // A field of a fragment may be newer than the others, so it does not raise the stamp of all.
         stamp = max(place, entity)
