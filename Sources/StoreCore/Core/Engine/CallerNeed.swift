@@ -67,3 +67,9 @@ enum CallerResult<Content: Sendable>: Sendable {
     /// The caller's task was canceled. Machines never return this.
     case cancelled
 }
+
+/// The outcome of a caller's arrival.
+enum Admission: Sendable {
+    case immediate(CallerResult<BoxedContent>)
+    case waiting(SharedResult<CallerResult<BoxedContent>>)
+}

@@ -29,7 +29,7 @@ struct Effects {
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in
             switch parcel {
-            case .resume(let reply, let answer): reply.put(answer)
+            case .resume(let shared, let result): shared.put(result)
             case .cancellation, .event: break
             }
         }

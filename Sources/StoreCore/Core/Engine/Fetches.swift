@@ -155,7 +155,7 @@ final class Fetches: Sendable {
 
     /// The error of the attempt in which the current task runs, if its time is over.
     fileprivate static var timeout: StoreError? {
-        guard case .failure(let error as StoreError)? = limited?.answer, error.code == .fetchTimedOut else { return nil }
+        guard case .failure(let error as StoreError)? = limited?.result, error.code == .fetchTimedOut else { return nil }
         return error
     }
 

@@ -67,10 +67,10 @@ extension KeyMachine {
         saving.tried = revision
         noteUnsavedChange(failure == nil ? nil : .content, &transition)
         guard !desk.callers.isEmpty else { return }
-        let answer = failure.map { CallerResult<Content>.failure($0) } ?? .done
+        let result = failure.map { CallerResult<Content>.failure($0) } ?? .done
         resumeCallers(&transition) { need in
             switch need {
-            case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? answer : nil
+            case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? result : nil
             default: nil
             }
         }

@@ -45,10 +45,10 @@ extension KeyMachine {
 
     /// Resumes callers that no longer need a fetch with the content.
     mutating func resumeAfterUpdate(_ transition: inout Transition) {
-        let answer = content.map { CallerResult.content($0) }
+        let result = content.map { CallerResult.content($0) }
         resumeCallers(&transition) { need in
             switch need {
-            case .content, .origin, .cached: answer
+            case .content, .origin, .cached: result
             case .freshness, .prefetch: .done
             case .pageAfterFetch: .page(.notLoadedYet)
             default: nil

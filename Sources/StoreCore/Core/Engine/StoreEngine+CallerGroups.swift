@@ -7,7 +7,7 @@ extension StoreEngine {
     ///
     /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
     @usableFromInline
-    func answer(
+    func requireContent(
         _ key: BoxedKey, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
         if Task.isCancelled { return .cancelled }
@@ -16,8 +16,8 @@ extension StoreEngine {
             return await waitAlone(key, source.need)
         }
         switch joinCallers(key) {
-        case .answered(let answer):
-            return answer
+        case .immediate(let result):
+            return result
         case .waiting(let callerGroup, let ticket):
             // Written out by hand, see ``suspend(isolation:_:onCancel:)``.
             await withTaskCancellationHandler {
@@ -26,7 +26,7 @@ extension StoreEngine {
             } onCancel: {
                 callerGroup.leave(ticket)
             }
-            return callerGroup.answer ?? .cancelled
+            return callerGroup.result ?? .cancelled
         }
     }
 
@@ -35,7 +35,7 @@ extension StoreEngine {
     private func waitAlone(
         _ key: BoxedKey, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
-        await ask(key, need)
+        await request(key, need)
     }
 }
 
@@ -52,7 +52,7 @@ extension GettingFrom {
 extension StoreEngine {
     /// The outcome of a request for a key's content.
     enum JoinOutcome: Sendable {
-        case answered(CallerResult<BoxedContent>)
+        case immediate(CallerResult<BoxedContent>)
         case waiting(SharedResult<CallerResult<BoxedContent>>, SharedResult<CallerResult<BoxedContent>>.Ticket)
     }
 
@@ -64,27 +64,27 @@ extension StoreEngine {
     @inline(never)
     func joinCallers(_ param: BoxedKey) -> JoinOutcome {
         let joined = state.withLock { state -> JoinOutcome? in
-            guard let callerGroup = state.live[param]?.value.callerGroup?.reply else { return nil }
+            guard let callerGroup = state.live[param]?.value.callerGroup?.result else { return nil }
             return .waiting(callerGroup, callerGroup.join())
         }
         if let joined { return joined }
         let id = nextID()
         return transition(param) { key, transition in
             // Another caller may have come first since the lock was released.
-            if let callerGroup = key.callerGroup?.reply { return .waiting(callerGroup, callerGroup.join()) }
-            if let answer = key.machine.callerArrived(id, needing: .content, &transition) { return .answered(answer) }
+            if let callerGroup = key.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
+            if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
             // Retains the engine while a caller waits, as any caller does.
             let callerGroup = SharedResult<CallerResult<BoxedContent>> { callerGroup in self.dissolve(callerGroup, of: param) }
             key.callerGroup = (id, callerGroup)
             return .waiting(callerGroup, callerGroup.join())
-        } ?? .answered(.failure(StoreError.closedStore))
+        } ?? .immediate(.failure(StoreError.closedStore))
     }
 
     /// Removes a group after its last caller has left.
     func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
             // The group may have received its result meanwhile, or another caller may have joined it.
-            guard let (id, reply) = key.callerGroup, reply === callerGroup, callerGroup.count == 0 else { return }
+            guard let (id, result) = key.callerGroup, result === callerGroup, callerGroup.count == 0 else { return }
             key.callerGroup = nil
             key.machine.callerLeft(id, &transition)
         }

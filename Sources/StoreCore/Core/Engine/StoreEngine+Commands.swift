@@ -49,13 +49,13 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        guard case .done = await ask(param, .acceptedContent, id: holder) else { return }
+        guard case .done = await request(param, .acceptedContent, id: holder) else { return }
         let row = newestRow(of: param)
         let settled = transition(param) { key, transition in
             if let row { key.machine.rowBecomesContent(row, &transition) }
             return (key.machine.commandSucceeded(id, response, &transition), key.machine.book.revision)
         }
-        guard let (folded, revision) = settled, !folded.isEmpty, case .done = await ask(param, .saved(revision)) else { return }
+        guard let (folded, revision) = settled, !folded.isEmpty, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)
     }
 
@@ -140,7 +140,7 @@ extension StoreEngine {
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        let answer = await ask(param, .acceptedContent, id: holder)
+        let admitted = await request(param, .acceptedContent, id: holder)
         var effects = Effects()
         let settled: ([UUID], Ticket)? = state.withLock { state in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
@@ -168,7 +168,7 @@ extension StoreEngine {
         }
         effects.deliver(onEvent)
         await moved()
-        guard let (folded, revision) = settled, case .done = answer, case .done = await ask(param, .saved(revision)) else { return }
+        guard let (folded, revision) = settled, case .done = admitted, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)
     }
 }

@@ -97,30 +97,24 @@ extension StoreEngine {
         let id = nextID()
         // Created under the lock, so that the task is registered before it can end. It retains the store only while it takes a key.
         state.prefetching.workers[id] = Task.detached(priority: Task.currentPriority) { [weak self] in
-            var answered = 0
-            while let step = self?.prefetchNext(id) {
-                switch step {
-                case .fetching(let reply):
-                    _ = await reply.value { reply.put(.cancelled) }
-                case .answered:
+            var skipped = 0
+            while let admission = self?.prefetchNext(id) {
+                switch admission {
+                case .waiting(let result):
+                    _ = await result.value { result.put(.cancelled) }
+                case .immediate:
                     // Thousands of keys may be valid already, and other tasks need the thread.
-                    answered += 1
-                    if answered.isMultiple(of: 64) { await Task.yield() }
+                    skipped += 1
+                    if skipped.isMultiple(of: 64) { await Task.yield() }
                 }
             }
         }
     }
 
-    /// The result of taking one key.
-    private enum PrefetchStep: Sendable {
-        case answered
-        case fetching(SharedResult<CallerResult<BoxedContent>>)
-    }
-
     /// Takes the next key and passes it to its machine.
     ///
     /// - Returns: `nil` if no key is left; the worker has then ended.
-    private func prefetchNext(_ worker: CallerID) -> PrefetchStep? {
+    private func prefetchNext(_ worker: CallerID) -> Admission? {
         while let batch = nextBatch(worker) {
             if let param = batch.takeNext() { return prefetch(param, of: batch) }
             state.withLock { state in
@@ -142,23 +136,18 @@ extension StoreEngine {
         }
     }
 
-    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> PrefetchStep {
+    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> Admission {
         let id = nextID()
         var effects = Effects()
-        let step = state.withLock { state -> PrefetchStep in
+        let admission = state.withLock { state -> Admission in
             state.prefetching.taken -= 1
             // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
-            guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .answered }
-            let step = take(key, &state, &effects) { key, transition -> PrefetchStep in
-                if key.machine.callerArrived(id, needing: .prefetch, &transition) != nil { return .answered }
-                let reply = SharedResult<CallerResult<BoxedContent>>()
-                key.callers[id] = reply
-                return .fetching(reply)
-            }
-            if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }
-            return step
+            guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .immediate(.cancelled) }
+            let admission = take(key, &state, &effects) { key, transition in key.callerArrived(id, needing: .prefetch, &transition) }
+            if case .waiting = admission, !state.prefetching.isEmpty { startPrefetcher(&state) }
+            return admission
         }
         effects.deliver(onEvent)
-        return step
+        return admission
     }
 }

@@ -162,27 +162,24 @@ extension StoreEngine {
     ) -> (isReplaced: Bool, saving: Saving?) {
         let id = nextID()
         var effects = Effects()
-        let asked: Asked? = state.withLock { state in
+        let admission: Admission? = state.withLock { state in
             let param = state.resolve(param)
             guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
             let isLinked = content != nil && state.watches[watch]?.change(of: param) == .linked
-            let asked = take(key, &state, &effects) { key, transition -> Asked? in
+            let admission = take(key, &state, &effects) { key, transition -> Admission? in
                 // Values that only linked stores show do not keep the item's first content away.
                 if isLinked, key.machine.book.held != nil { return nil }
                 let revision = key.machine.updated(content, &transition)
-                if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }
-                let reply = SharedResult<CallerResult<BoxedContent>>()
-                key.callers[id] = reply
-                return .waiting(reply)
+                return key.callerArrived(id, needing: .saved(revision), &transition)
             }
             state.watches[watch]?.byUser.remove(param)
-            return asked
+            return admission
         }
         effects.deliver(onEvent)
-        return switch asked {
+        return switch admission {
         case nil: (false, nil)
-        case .answered?: (true, nil)
-        case .waiting(let reply)?: (true, Saving(engine: self, param: param, id: id, reply: reply))
+        case .immediate?: (true, nil)
+        case .waiting(let result)?: (true, Saving(engine: self, param: param, id: id, result: result))
         }
     }
 }

@@ -216,10 +216,10 @@ package final class StoreEngine: Sendable {
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
-        case .resume(let id, let answer):
-            if case .outdated = answer { key.editRefused(id) }
+        case .resume(let id, let result):
+            if case .outdated = result { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
-            if let reply = key.takeCallers(id) { effects.parcels.append(.resume(reply, answer)) }
+            if let shared = key.takeCallers(id) { effects.parcels.append(.resume(shared, result)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }

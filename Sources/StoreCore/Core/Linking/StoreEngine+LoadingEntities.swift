@@ -34,7 +34,7 @@ extension StoreEngine {
     private func read(_ entities: [HeldEntity]) async {
         await withDiscardingTaskGroup { group in
             for entity in entities {
-                group.addTask { _ = await entity.engine.ask(entity.key, .acceptedContent, id: entity.id) }
+                group.addTask { _ = await entity.engine.request(entity.key, .acceptedContent, id: entity.id) }
             }
         }
     }

@@ -176,7 +176,7 @@ extension Store {
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
             guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
-            return key.callers.count + (key.callerGroup?.reply.count ?? 0)
+            return key.callers.count + (key.callerGroup?.result.count ?? 0)
         }
     }
 
@@ -238,7 +238,7 @@ extension Store {
 extension Store where Param == Int {
     /// The callers that wait together for a key's content.
     func callerGroup(_ param: Int) -> SharedResult<CallerResult<BoxedContent>>? {
-        engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.reply }
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.result }
     }
 
     /// Tells the engine that the last caller of a group has left.
