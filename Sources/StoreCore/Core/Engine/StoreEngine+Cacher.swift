@@ -195,8 +195,7 @@ extension StoreEngine {
 
     /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
     private func beginClearing(_ id: CallerID, _ result: ClearingResult, unlessClosed: Bool) -> Bool {
-        var effects = Effects()
-        let begins = state.withLock { state in
+        withEffects { state, effects -> Bool in
             if unlessClosed, state.isClosed { return false }
             // First, so that the saves that the cleared keys request wait until the cacher is empty.
             if backing != nil {
@@ -211,30 +210,31 @@ extension StoreEngine {
             if backing == nil { result.put(.success(())) } else { startCalls(&state) }
             return true
         }
-        effects.deliver(onEvent)
-        return begins
     }
 
     /// Empties memory, and drops everything that waits to be fetched.
     func forgetMemory(_ state: inout EngineState, _ effects: inout Effects) {
-        if let front { effects.leftovers.append(front.removeAll()) }
+        forgetFront(&state, &effects)
         for batch in state.prefetching.removeAll() {
             if let keys = batch.cancel() { effects.leftovers.append(keys) }
             effects.leftovers.append(batch)
         }
+    }
+
+    /// Empties memory.
+    func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
+        if let front { effects.leftovers.append(front.removeAll()) }
         // The indexes refer to the elements of lists that are forgotten.
         state.restingIndexes.removeAll(&effects.leftovers)
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
-        var effects = Effects()
-        let clearings = state.withLock { state in
+        let clearings = withEffects { state, effects in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
             let ended = state.queue.clearingEnded(began: began, fails: error != nil)
             startCalls(&state)
             return ended.compactMap { state.clearers.removeValue(forKey: $0) }
         }
-        effects.deliver(onEvent)
         let result = Result<Void, any Error> {
             guard let error else { return }
             let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
@@ -296,8 +296,7 @@ extension StoreEngine {
 
     /// Registers a caller at each key with a pending save, and retries failed saves.
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) {
-        var effects = Effects()
-        let waiting = state.withLock { state -> ([Saving], (id: CallerID, result: ClearingResult)?) in
+        withEffects { state, effects -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
             let (id, result) = (nextID(), ClearingResult())
@@ -305,8 +304,6 @@ extension StoreEngine {
             state.clearers[id] = result
             return (saves, (id, result))
         }
-        effects.deliver(onEvent)
-        return waiting
     }
 
     /// - Returns: `nil` if everything is saved.

@@ -107,8 +107,7 @@ extension StoreEngine {
     ///   - unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
     package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey, unlessShown: Bool) {
         guard temporary != param else { return }
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             let former = state.live[temporary]
             if unlessShown, former?.value.machine.isTemporary == true { return }
             state.replacedKeys.replace(temporary, with: param)
@@ -121,7 +120,6 @@ extension StoreEngine {
             guard !callers.isEmpty, let key = liveKey(param, &state, &effects) else { return }
             take(key, &state, &effects) { key, transition in for caller in callers { key.callerMoved(caller, &transition) } }
         }
-        effects.deliver(onEvent)
     }
 
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
@@ -141,8 +139,7 @@ extension StoreEngine {
         let holder = nextID()
         defer { release(holder, of: param) }
         let admitted = await request(param, .acceptedContent, id: holder)
-        var effects = Effects()
-        let settled: ([UUID], Ticket)? = state.withLock { state in
+        let settled: ([UUID], Ticket)? = withEffects { state, effects in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
             guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
             var (content, patches): (BoxedContent?, [Patch<BoxedContent>]) = (nil, [])
@@ -166,7 +163,6 @@ extension StoreEngine {
                 )
             }
         }
-        effects.deliver(onEvent)
         await moved()
         guard let (folded, revision) = settled, case .done = admitted, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)

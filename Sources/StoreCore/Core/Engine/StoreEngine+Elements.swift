@@ -58,10 +58,9 @@ extension StoreEngine {
     ///
     /// - Returns: The lists whose content gets the change, each of which must be settled.
     package func listsToSettle(_ id: UUID) -> [BoxedKey] {
-        var effects = Effects()
-        let lists = state.withLock { state in
+        withEffects { state, effects -> [BoxedKey] in
             state.elementCommands[id]?.shown.isDelivered = true
-            guard let command = state.elementCommands[id] else { return [BoxedKey]() }
+            guard let command = state.elementCommands[id] else { return [] }
             var lists: [BoxedKey] = []
             for key in state.live.values {
                 let content = key.value.machine.book.held?.record.content
@@ -82,8 +81,6 @@ extension StoreEngine {
             }
             return lists
         }
-        effects.deliver(onEvent)
-        return lists
     }
 
     /// The outbox has forgotten a command that the saved lists contain.
@@ -111,13 +108,11 @@ extension StoreEngine {
         _ note: (inout EngineState) -> Void, change: @Sendable (inout Key, inout Transition) -> Void,
         afterwards: (inout EngineState, inout Effects) -> Void = { _, _ in }
     ) {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             note(&state)
             for key in state.live.values { take(key, &state, &effects, change) }
             afterwards(&state, &effects)
         }
-        effects.deliver(onEvent)
     }
 }
 

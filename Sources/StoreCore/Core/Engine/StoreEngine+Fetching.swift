@@ -19,19 +19,24 @@ extension StoreEngine {
     func fetchFinished(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
     ) {
-        if case .success = result, order.target == .content { noteFetch(ticket, of: param) }
-        let isLive = transitionIfLive(param) { key, transition in
-            transition.isOwn = true
-            _ = key.takeFetch(ticket)
-            switch order {
-            case .content, .values:
-                let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
-                key.machine.fetchFinished(ticket, result, &transition)
-                if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
-            case .page(let direction, key: _):
-                lendList(to: &key, direction, ticket, result, &transition)
-                key.machine.pageFinished(direction, ticket, result, &transition)
+        let isLive = withEffects { state, effects in
+            let param = state.resolve(param)
+            if case .success = result, order.target == .content, !state.watches.isEmpty { state.noteFetch(ticket, of: param) }
+            guard let key = state.live[param] else { return false }
+            take(key, &state, &effects) { key, transition in
+                transition.isOwn = true
+                _ = key.takeFetch(ticket)
+                switch order {
+                case .content, .values:
+                    let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
+                    key.machine.fetchFinished(ticket, result, &transition)
+                    if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
+                case .page(let direction, key: _):
+                    lendList(to: &key, direction, ticket, result, &transition)
+                    key.machine.pageFinished(direction, ticket, result, &transition)
+                }
             }
+            return true
         }
         // The key has been forgotten, so its machine cannot report the dropped result.
         guard !isLive else { return }
@@ -56,10 +61,8 @@ extension StoreEngine {
     }
 
     func report(_ kind: StoreEventKind, _ param: BoxedKey?) {
-        guard let onEvent else { return }
-        var effects = Effects()
-        state.withLock { $0.report(kind, param, &effects) }
-        effects.deliver(onEvent)
+        guard onEvent != nil else { return }
+        withEffects { state, effects in state.report(kind, param, &effects) }
     }
 
     // MARK: Time

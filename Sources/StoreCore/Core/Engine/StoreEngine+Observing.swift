@@ -34,13 +34,11 @@ extension StoreEngine {
 
     /// Removes an observer, unless it has left already.
     func leave(_ id: CallerID, at place: Int) {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard let key = state.live.key(at: place), let observer = key.value.observers.remove(id) else { return }
             if let suspension = observer.suspension { effects.observers.append(suspension) }
             take(key, &state, &effects) { key, transition in key.machine.observerLeft(&transition) }
         }
-        effects.deliver(onEvent)
     }
 }
 

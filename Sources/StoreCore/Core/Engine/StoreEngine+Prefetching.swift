@@ -138,8 +138,7 @@ extension StoreEngine {
 
     private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> Admission {
         let id = nextID()
-        var effects = Effects()
-        let admission = state.withLock { state -> Admission in
+        return withEffects { state, effects -> Admission in
             state.prefetching.taken -= 1
             // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
             guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .immediate(.cancelled) }
@@ -147,7 +146,5 @@ extension StoreEngine {
             if case .waiting = admission, !state.prefetching.isEmpty { startPrefetcher(&state) }
             return admission
         }
-        effects.deliver(onEvent)
-        return admission
     }
 }

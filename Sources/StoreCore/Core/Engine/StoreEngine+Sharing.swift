@@ -11,8 +11,7 @@ extension StoreEngine {
     }
 
     private func changed(_ change: CacherChange<BoxedKey>) {
-        var effects = Effects()
-        let unread = state.withLock { state -> BoxedKey? in
+        let unread = withEffects { state, effects -> BoxedKey? in
             switch change {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
@@ -39,14 +38,8 @@ extension StoreEngine {
             }
             return nil
         }
-        effects.deliver(onEvent)
         // Content of other stores may show the entity of an idle key.
         if let unread { readLater(unread) }
-    }
-
-    private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
-        if let front { effects.leftovers.append(front.removeAll()) }
-        state.restingIndexes.removeAll(&effects.leftovers)
     }
 
     /// Saves or removes a record unless another user has changed the key since.

@@ -152,17 +152,11 @@ extension StoreEngine {
         }
     }
 
-    /// Notes that a request has fetched the content of a key, before the content is accepted.
-    func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
-        state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }
-    }
-
     fileprivate func replace(
         _ param: BoxedKey, by content: BoxedContent?, unlessNewerThan watch: CallerID
     ) -> (isReplaced: Bool, saving: Saving?) {
         let id = nextID()
-        var effects = Effects()
-        let admission: Admission? = state.withLock { state in
+        let admission: Admission? = withEffects { state, effects in
             let param = state.resolve(param)
             guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
             let isLinked = content != nil && state.watches[watch]?.change(of: param) == .linked
@@ -175,7 +169,6 @@ extension StoreEngine {
             state.watches[watch]?.byUser.remove(param)
             return admission
         }
-        effects.deliver(onEvent)
         return switch admission {
         case nil: (false, nil)
         case .immediate?: (true, nil)

@@ -112,6 +112,15 @@ package final class StoreEngine: Sendable {
         return result
     }
 
+    /// Changes the state under the lock, and then delivers the effects of the change.
+    @inline(__always)
+    func withEffects<Result: Sendable>(_ body: (inout EngineState, inout Effects) -> Result) -> Result {
+        var effects = Effects()
+        let result = state.withLock { state in body(&state, &effects) }
+        effects.deliver(onEvent)
+        return result
+    }
+
     /// Returns a live key. Creates it with the record that memory holds if it is not live. Returns `nil` if the store is closed.
     func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key>? {
         guard !state.isClosed else { return nil }
