@@ -9,6 +9,63 @@ internal import Foundation
 // A stream connects, is connected, and after a failure waits to connect again. While it connects, it is the key's fetch: observers see it
 // load, and callers wait for its first value. While it is connected, its content is valid and nothing is fetched.
 
+/// The stream of a key whose origin pushes, from the first connection until the stream is over.
+struct LiveStream<Content: Sendable> {
+    enum Connection: Hashable {
+        /// It has not delivered a value, and is the key's fetch.
+        case connecting(Flight)
+        case connected(Ticket, since: MonotonicInstant)
+        /// The stream connects again at this time.
+        case waiting(until: MonotonicInstant)
+    }
+
+    /// The stream's last value.
+    enum LastValue {
+        case none
+        /// The accepted content.
+        case accepted
+        /// The accepted content was set by others after this value (L3).
+        case overtaken(Content, Validator?)
+    }
+
+    var connection: Connection
+    /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
+    var attempt = 1
+    /// The time at which a silent connection ends.
+    var silenceEnds: MonotonicInstant?
+    var last: LastValue
+
+    /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
+    var revision = Ticket(number: 0)
+    var lastSave: MonotonicInstant?
+    /// The time at which the last value is saved.
+    var saveDue: MonotonicInstant?
+
+    init(_ flight: Flight) {
+        connection = .connecting(flight)
+        last = flight.revalidates ? .accepted : .none
+    }
+
+    /// The connection; `nil` while the stream waits to connect again.
+    var ticket: Ticket? {
+        switch connection {
+        case .connecting(let flight): flight.ticket
+        case .connected(let ticket, since: _): ticket
+        case .waiting: nil
+        }
+    }
+
+    var reconnectsAt: MonotonicInstant? { if case .waiting(let time) = connection { time } else { nil } }
+    var hasValue: Bool { if case .none = last { false } else { true } }
+
+    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
+    func nextWake(isWanted: Bool) -> MonotonicInstant? {
+        let start = isWanted ? reconnectsAt : nil
+        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
+        return wake == .distantFuture ? nil : wake
+    }
+}
+
 extension KeyMachine {
     /// Lets the stream serve a request for a fetch.
     ///

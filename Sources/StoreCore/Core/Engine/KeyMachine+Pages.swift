@@ -1,6 +1,99 @@
 // Pages of a list (C13): both directions load concurrently, each with one fetch at a time. A page of an older list is never added.
 
+/// The page requests at both sides of a list (C13), and the index that merges pages.
+struct Sides {
+    var next = Side()
+    var prev = Side()
+    /// The page merger's index of the content; dropped when the content changes in another way.
+    var mergeIndex: AnyObject?
+
+    @inline(__always)
+    var isLoading: Bool { next.ticket != nil || prev.ticket != nil }
+    @inline(__always)
+    var isInterrupted: Bool { next.isInterrupted || prev.isInterrupted }
+
+    subscript(direction: PageDirection) -> Side {
+        get { direction == .next ? next : prev }
+        set { if direction == .next { next = newValue } else { prev = newValue } }
+    }
+
+    mutating func forgetFailures(into leftovers: inout [any Sendable]) {
+        next.forgetFailure(into: &leftovers)
+        prev.forgetFailure(into: &leftovers)
+    }
+}
+
+/// The page request in one direction of a list.
+struct Side {
+    var ticket: Ticket?
+    /// The stamp of the start of the request; zero in a store without links.
+    var stamp: Stamp = 0
+    /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
+    /// such a fetch.
+    var isInterrupted = false
+    var failure: (any Error)?
+
+    mutating func forgetFailure(into leftovers: inout [any Sendable]) {
+        guard let failure else { return }
+        leftovers.append(failure)
+        self.failure = nil
+    }
+}
+
+/// The page keys after the content is replaced.
+enum PageKeys: Hashable, Sendable {
+    case kept
+    case replaced(next: String?, prev: String?)
+}
+
 extension KeyMachine {
+    @inline(__always)
+    func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
+        guard sides != nil else { return .none }
+        if isLoading(direction) { return .loading }
+        if let error = self[direction].failure { return .error(rawError: error) }
+        return .fixed(canRequestAdditionalData: hasPage(direction))
+    }
+
+    /// The distinguishing parts of a completed state.
+    // Mutating, like `sight`.
+    @inline(__always)
+    var completedKind: Sight.Kind {
+        mutating get {
+            guard let sides else { return .completed(next: .none, prev: .none) }
+            let details = book.held?.record.details
+            return .completed(
+                next: Sight.Page(
+                    isLoading: sides.next.ticket != nil, hasFailed: sides.next.failure != nil, hasPage: details?.hasPage(.next) == true),
+                prev: Sight.Page(
+                    isLoading: sides.prev.ticket != nil, hasFailed: sides.prev.failure != nil,
+                    hasPage: rules.isTwoWay && details?.hasPage(.prev) == true))
+        }
+    }
+
+    // Each of these reads one word. Reading a whole side or a page key would copy its references.
+
+    @inline(__always)
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
+
+    @inline(__always)
+    private func hasPage(_ direction: PageDirection) -> Bool {
+        rules.hasSide(direction) && book.held?.record.details?.hasPage(direction) == true
+    }
+
+    func pageKey(_ direction: PageDirection) -> String? {
+        // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
+        guard rules.hasSide(direction) else { return nil }
+        return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
+    }
+
+    subscript(direction: PageDirection) -> Side {
+        get { sides?[direction] ?? Side() }
+        set { sides?[direction] = newValue }
+    }
+
+    // MARK: Requests
+
     /// A caller requests a page; the accepted content is known.
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
@@ -160,6 +253,19 @@ extension KeyMachine {
             self[direction].isInterrupted = false
             resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
         }
+    }
+
+    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
+    mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
+        if let record, let content = book.held?.record.content {
+            book.held?.record.fields.nextKey = record.nextKey
+            book.held?.record.fields.prevKey = record.prevKey
+            book.held?.record.fields.guessedEnd = record.guessedEnd
+            let pages = resized(record.fields.pages, from: record.content, to: content)
+            book.held?.record.fields.pages = pages
+            acceptedContentChanged(.derived, &transition)
+        }
+        readmitCallers(&transition)
     }
 
     // MARK: Confirmations

@@ -1,5 +1,22 @@
 // Optimistic mutations (C14): patches lie over the accepted content, oldest first, and are never saved.
 
+/// An optimistic change that is not yet part of the accepted content.
+struct Patch<Content: Sendable>: Sendable {
+    var id: Ticket
+    var isConfirmed = false
+    /// The stamp of the confirmation in a store with links; unknown for commands of an earlier process.
+    var confirmed = Stamp.max
+    /// Whether a page was added after this change, so that the mutation's response may lack it.
+    var isBeforePage = false
+    /// Whether content was fetched after the origin may have made this change.
+    var isBeforeFetch = false
+    /// The command of an outbox that this change belongs to; `nil` for a mutation.
+    var command: CommandMark?
+    /// The first content of an entity that the command creates.
+    var first: Content?
+    var apply: @Sendable (inout Content) -> Void
+}
+
 extension KeyMachine {
     /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change.
     ///

@@ -1,11 +1,5 @@
 // Updates, clearing, and invalidation (C5), and the step that every change of the content ends with (C6).
 
-/// The page keys after the content is replaced.
-enum PageKeys: Hashable, Sendable {
-    case kept
-    case replaced(next: String?, prev: String?)
-}
-
 extension KeyMachine {
     /// Sets the content; `nil` is the same as `cleared(_:)`.
     ///
@@ -75,19 +69,6 @@ extension KeyMachine {
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }
         if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
-    }
-
-    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
-    mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
-        if let record, let content = book.held?.record.content {
-            book.held?.record.fields.nextKey = record.nextKey
-            book.held?.record.fields.prevKey = record.prevKey
-            book.held?.record.fields.guessedEnd = record.guessedEnd
-            let pages = resized(record.fields.pages, from: record.content, to: content)
-            book.held?.record.fields.pages = pages
-            acceptedContentChanged(.derived, &transition)
-        }
-        readmitCallers(&transition)
     }
 
     /// Removes the content and all details.

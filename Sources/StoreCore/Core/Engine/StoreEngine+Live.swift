@@ -53,7 +53,7 @@ extension StoreEngine {
             guard let key = state.live[param] else { return false }
             if !state.watches.isEmpty { notePush(value, ticket, to: key, &state) }
             return take(key, &state, &effects) { key, transition in
-                lendContent(to: &key, ticket, value, &transition)
+                if case .change = value, key.machine.willChange(ticket) { lendContent(of: &key, &transition) }
                 return key.machine.streamYielded(ticket, value, &transition)
             }
         }
@@ -106,16 +106,6 @@ extension StoreEngine {
                 onEvent?(StoreEvent(number: events + UInt64(number) + 1, param: record.param, kind: kind))
             }
         }
-    }
-
-    /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
-    /// token would copy the whole text.
-    private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ transition: inout Transition) {
-        guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.book.held.map(\.record.details)
-        else {
-            return
-        }
-        if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }
     }
 }
 

@@ -1,16 +1,11 @@
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
 internal import Synchronization
 
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
-/// `+Calling` callers, `+CallerGroups` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
-/// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
-/// `+Commands` the commands of an outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
+/// `+Calling` callers, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher, `+FrontMemory` the memory in front of the
+/// cacher, `+Fetching` fetches and time, `+Pages` pages, `+Live` streams, `+Prefetching` the prefetch queue, `+Commands` the commands of an
+/// outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 package final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -232,71 +227,5 @@ package final class StoreEngine: Sendable {
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }
-    }
-}
-
-/// All mutable state of a store.
-struct EngineState {
-    /// The live keys; every other key costs only what its cacher keeps (C15).
-    var live = LiveKeys()
-    /// The one counter of epochs, tickets, and revisions.
-    var tickets = TicketCounter()
-    var events: UInt64 = 0
-    /// The calls of the cacher, and the callers of the calls that concern all keys.
-    var queue = CacherQueue<BoxedKey>()
-    var clearers: [CallerID: ClearingResult] = [:]
-    var listings: [CallerID: ListingResult] = [:]
-    var triggers: [CallerID: Task<Void, Never>] = [:]
-    var restingIndexes = RestingIndexes<BoxedKey>()
-    var prefetching = PrefetchQueue<BoxedKey>()
-    /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
-    var starters: [BoxedKey: FetchStarter] = [:]
-    /// The commands that an outbox still knows; `nil` before an outbox is registered.
-    var knownCommands: Set<UUID>?
-    /// The commands that change one element in every list.
-    var elementCommands: [UUID: ElementCommand] = [:]
-    /// The keys that have replaced temporary ones.
-    var replacedKeys = ReplacedKeys()
-    /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those
-    /// that have another creation now.
-    var abandonedKeys = TemporaryKeys<BoxedKey, Bool>()
-    /// The observation of a shared cacher, which ends with the store.
-    var changes: ChangeObservation?
-    /// Whether the store is closed: only the saves of content accepted before still run.
-    var isClosed = false
-    /// Whether the cacher was emptied after the end.
-    var isEmptied = false
-    /// The calls of `close()` that wait until the cacher is idle.
-    var idleWaiters: [SharedResult<Bool>] = []
-    /// The keys that users have changed since each watch began.
-    var watches: [CallerID: ChangedKeys] = [:]
-    /// The state of linked stores; `nil` for a store that neither has links nor is the target of one.
-    var links: LinkState?
-
-    /// Returns the key that has replaced a temporary key, or any other key unchanged.
-    func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
-
-    /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
-    mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }
-        let live = live
-        guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
-        report(.droppedUnsaved, dropped, &effects)
-        if let cell = live[dropped] { drop(&cell.value, &effects) }
-    }
-
-    private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
-        live.remove(key.param)
-        effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
-        if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
-        if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
-        key.machine.forgetFailures(into: &effects.leftovers)
-        if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
-    }
-
-    mutating func report(_ kind: StoreEventKind, _ param: BoxedKey?, _ effects: inout Effects) {
-        events += 1
-        effects.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
     }
 }

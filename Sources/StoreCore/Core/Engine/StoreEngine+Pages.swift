@@ -1,3 +1,37 @@
+// Pages of lists: requests, what memory knows of the ends of a list, and the merge indexes of idle lists.
+
+extension StoreEngine {
+    /// Requests a page beside a list and waits for the result.
+    @usableFromInline
+    func requestPage(_ direction: PageDirection, of param: BoxedKey, continueWhenError: Bool) async -> PageRequest {
+        switch await request(param, .page(direction, continueWhenError: continueWhenError)) {
+        case .page(let request): return request
+        case .cancelled: return .failed(CancellationError())
+        case .failure(let error): return .failed(error)
+        case .content, .done, .outdated: preconditionFailure("a caller for a page received another kind of result")
+        }
+    }
+
+    /// The reason for which a list in memory has no next page; `nil` if its fetcher did not guess.
+    func guessedEnd(of param: BoxedKey) -> GuessedEnd? { details(of: param)?.fields.guessedEnd }
+
+    /// Whether the last page at one side of a list in memory has added no element.
+    func hasEmptyPage(_ direction: PageDirection, of param: BoxedKey) -> Bool {
+        guard let pages = details(of: param)?.fields.pages?.all else { return false }
+        let page = direction == .next ? pages.last : pages.first
+        return page?.direction == direction && page?.count == 0
+    }
+
+    /// The details of a record in memory; `nil` if all of them have their defaults.
+    private func details(of param: BoxedKey) -> RecordDetails? {
+        state.withLock { state in
+            let param = state.resolve(param)
+            guard let key = state.live[param] else { return front?.entry(param)?.record.details }
+            return key.value.machine.book.held?.record.details
+        }
+    }
+}
+
 /// The merge indexes of the idle lists that were extended last.
 ///
 /// A key becomes idle between two pages of a loop that loads all of them. Without its index, each page would cost a pass over the list.
