@@ -124,11 +124,6 @@ final class FetchWait: Sendable {
     }
 }
 
-extension CallerNeed {
-    /// Whether the caller waits for a fetch regardless of the content.
-    fileprivate var alwaysWaits: Bool { self == .origin || self == .refresh }
-}
-
 extension StoreEngine {
     /// The identity of a live key in the graph of waits; `nil` for an idle key.
     func identity(of param: BoxedKey) -> FetchedKey? {
@@ -144,7 +139,9 @@ extension StoreEngine {
         let wait = FetchWait(scope)
         defer { wait.end() }
         // Refuses before the machine begins a fetch, which would interrupt and restart the page request that waits here.
-        if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
+        if need == .origin || need == .refresh, let key = identity(of: param), !wait.begin(awaiting: key) {
+            return .failure(reentrance(param))
+        }
         switch admit(id, to: param, { _, _ in need }) {
         case .immediate(let result):
             return result

@@ -137,13 +137,6 @@ extension KeyMachine {
         return isDone && !book.foldedCommands.contains(id) ? book.foldedCommands + [id] : book.foldedCommands
     }
 
-    /// Content was fetched or pushed: it may contain the changes of commands with an attempted delivery.
-    mutating func noteFetch() {
-        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
-            book.patches[position].isBeforeFetch = true
-        }
-    }
-
     /// Commands were refused, taken back, or cleared: removes their patches.
     mutating func commandsDropped(_ ids: Set<UUID>, _ transition: inout Transition) {
         let dropped = book.patches.filter { patch in patch.command.map { ids.contains($0.id) } ?? false }
@@ -188,7 +181,7 @@ extension KeyMachine {
         origin.forgetKeys()
         supersedePages(&transition)
         if book.held == nil || isSuperseding { create(first, &transition) }
-        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeWithContent(&transition) }
         // No fetch begins again, so nothing else would end the wait.
         if desk.refreshCallers > 0 { resumeCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
@@ -207,12 +200,24 @@ extension KeyMachine {
     /// Whether a command creates the entity of this key, which the origin does not know.
     var isTemporary: Bool { book.patches.contains { $0.first != nil } }
 
-    /// Serves a request for a fetch of a temporary key, which is never fetched.
-    mutating func serveTemporary(_ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-        book.held?.deadline = .distantFuture
-        resumeAfterUpdate(&transition)
-        resumeCallers(&transition) { $0 == .refresh ? .done : nil }
+    /// Ends a request for a fetch of an entity that the origin does not have: it is not created yet, or was removed.
+    ///
+    /// - Returns: `false` if a fetch must begin.
+    mutating func endsWithoutOrigin(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
+        if !book.patches.isEmpty, isTemporary {
+            (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+            book.held?.deadline = .distantFuture
+            resumeWithContent(&transition)
+            resumeCallers(&transition) { $0 == .refresh ? .done : nil }
+            return true
+        }
+        if origin.isAbandoned {
+            refuseAbandoned(&transition)
+            return true
+        }
+        guard origin.isRemoved else { return false }
+        if forceRefresh { origin.isRemoved = false } else { refuse(StoreError.removedEntity, &transition) }
+        return !forceRefresh
     }
 
     /// Whether one of these commands alone creates the entity of this key.
@@ -354,8 +359,7 @@ extension KeyMachine {
         transition.noteFetched(origin.flight?.stamp, over: nil)
         settleLinks(&transition)
         wakes.refetchesAtDeadline = false
-        book.contentNumber += 1
-        sides?.mergeIndex = nil
+        contentReplaced()
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true

@@ -153,8 +153,7 @@ extension KeyMachine {
     ) {
         connected(&transition)
         forgetValue(&transition)
-        discardPatches(&transition) { $0.isConfirmed }
-        if !book.patches.isEmpty { noteFetch() }
+        contentArrived(&transition)
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
         if let last, transition.showsEntities {
             transition.noteChanged(from: last, over: book.held?.record.content)
@@ -168,8 +167,7 @@ extension KeyMachine {
     /// Changes the accepted content, which is the stream's last value. It is copied only if a snapshot of it is in use.
     private mutating func changeInPlace(_ change: (inout Content) -> Void, _ validator: Validator?, _ transition: inout Transition) {
         connected(&transition)
-        discardPatches(&transition) { $0.isConfirmed }
-        if !book.patches.isEmpty { noteFetch() }
+        contentArrived(&transition)
         guard var record = book.held?.record else { return }
         book.held = nil
         // Places need the older content, which keeps the change from being made in place.
@@ -180,8 +178,7 @@ extension KeyMachine {
         book.held = HeldRecord(record, deadline: .distantFuture)
         wakes.refetchesAtDeadline = false
         book.epoch = transition.tickets.next()
-        book.contentNumber += 1
-        sides?.mergeIndex = nil
+        contentReplaced()
         forgetFailures(into: &transition.leftovers)
         acceptedContentChanged(.set, &transition)
         valueAccepted(&transition)

@@ -171,7 +171,7 @@ extension KeyMachine {
         }
         extendHeld(by: page, fetched.details, list, direction, &transition)
         acceptedContentChanged(.derived, &transition)
-        resumePageCallers(direction, asked: .loaded, joined: .joined, &transition)
+        resumePageCallers(direction, .loaded, joined: .joined, &transition)
     }
 
     /// Adds a page in place. The array is copied only if a snapshot of it is in use.
@@ -188,7 +188,7 @@ extension KeyMachine {
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
-        transition.notePage(stamp, page)
+        if transition.links != nil { transition.linkChange = .page(stamp, page) }
         let before = list.count(record.content)
         var index = sides?.mergeIndex
         sides?.mergeIndex = nil
@@ -205,15 +205,20 @@ extension KeyMachine {
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
         self[direction].failure = error
-        resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
+        resumePageCallers(direction, .failed(error), &transition)
     }
 
     /// Drops page requests permanently, because the list is reset or its keys are replaced.
     mutating func supersedePages(_ transition: inout Transition) {
         interruptPages(&transition)
+        endInterruptedPages(.superseded, &transition)
+    }
+
+    /// Ends interrupted page requests, which do not begin again.
+    mutating func endInterruptedPages(_ outcome: PageRequest, _ transition: inout Transition) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
             self[direction].isInterrupted = false
-            resumePageCallers(direction, asked: .superseded, joined: .superseded, &transition)
+            resumePageCallers(direction, outcome, &transition)
         }
     }
 
@@ -242,16 +247,8 @@ extension KeyMachine {
             if let key = pageKey(direction) {
                 startPage(direction, key, &transition)
             } else {
-                resumePageCallers(direction, asked: .noPage, joined: .noPage, &transition)
+                resumePageCallers(direction, .noPage, &transition)
             }
-        }
-    }
-
-    /// The fetch that interrupted the page requests has failed, and the list is as it was.
-    mutating func failInterruptedPages(_ error: any Error, _ transition: inout Transition) {
-        for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
-            resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
         }
     }
 
@@ -332,12 +329,12 @@ extension KeyMachine {
     }
 
     private mutating func resumePageCallers(
-        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
+        _ direction: PageDirection, _ outcome: PageRequest, joined: PageRequest? = nil, _ transition: inout Transition
     ) {
         resumeCallers(&transition) { need in
             switch need {
-            case .page(direction, continueWhenError: _): .page(asked)
-            case .joinedPage(direction): .page(joined)
+            case .page(direction, continueWhenError: _): .page(outcome)
+            case .joinedPage(direction): .page(joined ?? outcome)
             default: nil
             }
         }

@@ -101,7 +101,7 @@ extension KeyMachine {
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
             wakes.refetchesAfterMutations = false
-            if desk.hasCallersOfContent { resumeAfterUpdate(&transition) }
+            if desk.hasCallersOfContent { resumeWithContent(&transition) }
             return true
         case .part(let replace):
             changeHeld(&transition, replace)
@@ -153,6 +153,19 @@ extension KeyMachine {
             transition.leftovers.append(patch)
         }
         book.patches.removeAll(where: fits)
+    }
+
+    /// Content was fetched or pushed: removes the changes that it contains. It may contain those of commands with an attempted delivery, too.
+    ///
+    /// - Parameters:
+    ///   - containsConfirmed: Whether the content contains the confirmed changes.
+    ///   - transition: The transition.
+    mutating func contentArrived(containsConfirmed: Bool = true, _ transition: inout Transition) {
+        guard !book.patches.isEmpty else { return }
+        if containsConfirmed { discardPatches(&transition) { $0.isConfirmed } }
+        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
+            book.patches[position].isBeforeFetch = true
+        }
     }
 
     /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.

@@ -50,7 +50,7 @@ extension KeyMachine {
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ transition: inout Transition) {
-        if case .savedEdit(let awaited) = desk.callers[id] { editorLeft(awaited) }
+        if rules.isShared, case .savedEdit(let awaited) = desk.callers[id] { saving.leaveUnattended(awaited) }
         desk.forget(id)
         endTransition(&transition)
     }
@@ -202,7 +202,8 @@ extension KeyMachine {
             switch result {
             case .success(let record): book.held = record
             case .failure(let error):
-                failCacheCallers(error, &transition)
+                // These callers depend on the cacher alone.
+                resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
                 if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
             becomeRead(&transition)
@@ -219,11 +220,6 @@ extension KeyMachine {
         }
         endTransition(&transition)
         if rules.inheritsContext, origin.reading == nil { transition.actions.append(.readEnded) }
-    }
-
-    /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
-    private mutating func failCacheCallers(_ error: any Error, _ transition: inout Transition) {
-        resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
     }
 
     /// A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can be read again.

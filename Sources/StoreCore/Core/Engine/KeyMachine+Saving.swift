@@ -36,7 +36,7 @@ extension KeyMachine {
     ) {
         guard var ended = saving.end() else { return }
         if let error {
-            if isAwaitedByEditors(ended.revision) { ended.change?.isUnattended = true }
+            if isAwaitedByUpdates(ended.revision) { ended.change?.isUnattended = true }
             saving.keep(ended.change)
             report(.cacherFault(removing ? .remove : .save, error), &transition)
         } else {

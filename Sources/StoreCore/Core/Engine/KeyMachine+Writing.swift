@@ -23,13 +23,13 @@ extension KeyMachine {
             origin.forgetKeys()
         } else if !wasRead {
             beginReading(&transition)
-            origin.awaitKeys()
+            origin.reread?.purpose = .pageKeys(isOutdated: false)
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
         if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeWithContent(&transition) }
         if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
@@ -38,7 +38,7 @@ extension KeyMachine {
     }
 
     /// Resumes callers that no longer need a fetch with the content.
-    mutating func resumeAfterUpdate(_ transition: inout Transition) {
+    mutating func resumeWithContent(_ transition: inout Transition) {
         let result = content.map { CallerResult.content($0) }
         resumeCallers(&transition) { need in
             switch need {
@@ -158,12 +158,17 @@ extension KeyMachine {
         if keepingContent {
             forgetFailure(into: &transition.leftovers)
         } else {
-            book.contentNumber += 1
-            sides?.mergeIndex = nil
+            contentReplaced()
             forgetFailures(into: &transition.leftovers)
         }
         acceptedContentChanged(change, &transition)
         if desk.invalidatePending { settleInvalidation(&transition) }
+    }
+
+    /// Counts a new content, which the merge index of a list does not describe.
+    mutating func contentReplaced() {
+        book.contentNumber += 1
+        sides?.mergeIndex = nil
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.

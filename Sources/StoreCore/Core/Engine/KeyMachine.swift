@@ -82,10 +82,6 @@ struct KeyMachine<Content: Sendable> {
             if links != nil { linkChange = .fetched(stamp() ?? self.stamp(), over: old) }
         }
 
-        mutating func notePage(_ stamp: Stamp, _ page: Content) {
-            if links != nil { linkChange = .page(stamp, page) }
-        }
-
         /// Notes a change of this moment; `other` is the accepted content, if it is not the changed one.
         mutating func noteChanged(from old: Content?, over other: Content? = nil) {
             if links != nil { linkChange = .changed(from: old, at: stamp(), over: other) }

@@ -23,7 +23,7 @@ struct OriginWork<Content: Sendable> {
 
     var phase = Phase.unread
     /// A read while the accepted content is known.
-    private(set) var reread: (ticket: Ticket, purpose: ReadPurpose)?
+    var reread: (ticket: Ticket, purpose: ReadPurpose)?
     /// The last fetch's failure, until a fetch succeeds or the content is set.
     var failure: FetchFailure?
     /// The time at which the last fetch ended.
@@ -97,10 +97,6 @@ struct OriginWork<Content: Sendable> {
 
     /// Whether a read brings page keys.
     var awaitsKeys: Bool { if case .pageKeys = reread?.purpose { true } else { false } }
-
-    mutating func awaitKeys() { reread?.purpose = .pageKeys(isOutdated: false) }
-
-    mutating func awaitNewerRecord(of revision: Revision) { reread?.purpose = .newerRecord(revision, isOutdated: false) }
 
     mutating func outdateKeys() { if awaitsKeys { reread?.purpose = .pageKeys(isOutdated: true) } }
 

@@ -82,7 +82,7 @@ extension StoreEngine {
             case .removeAll:
                 let began = time.date
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    let error = await failure(of: call) { try await backing.removeAll() }
+                    let error = await Self.failure { try await calling(call) { try await backing.removeAll() } }
                     clearingEnded(began, error)
                 }
             }
@@ -91,8 +91,10 @@ extension StoreEngine {
 
     private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) {
         Task.detached(priority: Task.currentPriority) { [self] in
-            let error = await failure(of: .write(param)) {
-                if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+            let error = await Self.failure {
+                try await calling(.write(param)) {
+                    if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+                }
             }
             callEnded(param, hasWritten: error == nil) { key, transition in
                 key.machine.saveFinished(error, removing: record == nil, &transition)
@@ -119,15 +121,6 @@ extension StoreEngine {
             return .success(date(record, param, backing))
         } catch {
             return .failure(error)
-        }
-    }
-
-    private func failure(of call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Void) async -> (any Error)? {
-        do {
-            try await calling(call, body)
-            return nil
-        } catch {
-            return error
         }
     }
 

@@ -38,7 +38,8 @@ extension StoreEngine {
         return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
-    private static func failure(of body: () async throws -> Void) async -> (any Error)? {
+    /// Returns the error that a closure throws.
+    static func failure(of body: () async throws -> Void) async -> (any Error)? {
         do {
             try await body()
             return nil
