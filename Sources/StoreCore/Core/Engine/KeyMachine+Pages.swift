@@ -25,13 +25,23 @@ struct Sides {
 
 /// The page request in one direction of a list.
 struct Side {
-    var ticket: Ticket?
+    enum Request {
+        case none
+        case loading(Ticket)
+        /// It begins again when no fetch of the list runs. Never the case after a transition without such a fetch.
+        case interrupted
+    }
+
+    var request = Request.none
     /// The stamp of the start of the request; zero in a store without links.
     var stamp: Stamp = 0
-    /// Whether the page request was interrupted and begins again when no fetch of the list runs. Never true after a transition without
-    /// such a fetch.
-    var isInterrupted = false
     var failure: (any Error)?
+
+    /// The running request.
+    @inline(__always)
+    var ticket: Ticket? { if case .loading(let ticket) = request { ticket } else { nil } }
+    @inline(__always)
+    var isInterrupted: Bool { if case .interrupted = request { true } else { false } }
 
     mutating func forgetFailure(into leftovers: inout [any Sendable]) {
         guard let failure else { return }
@@ -124,7 +134,7 @@ extension KeyMachine {
 
     private mutating func startPage(_ direction: PageDirection, _ key: String, _ transition: inout Transition) {
         let ticket = transition.tickets.next()
-        self[direction].ticket = ticket
+        self[direction].request = .loading(ticket)
         if transition.links != nil { self[direction].stamp = transition.stamp() }
         transition.actions.append(.fetch(ticket, .page(direction, key: key)))
         transition.publishes = true
@@ -151,7 +161,7 @@ extension KeyMachine {
             report(.droppedAsOutdated(.page(direction)), &transition)
             return
         }
-        self[direction].ticket = nil
+        self[direction].request = .none
         self[direction].forgetFailure(into: &transition.leftovers)
         transition.publishes = true
         switch result {
@@ -217,7 +227,7 @@ extension KeyMachine {
     /// Ends interrupted page requests, which do not begin again.
     mutating func endInterruptedPages(_ outcome: PageRequest, _ transition: inout Transition) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
+            self[direction].request = .none
             resumePageCallers(direction, outcome, &transition)
         }
     }
@@ -231,8 +241,7 @@ extension KeyMachine {
 
     mutating func interruptPage(_ direction: PageDirection, _ transition: inout Transition) {
         guard let ticket = self[direction].ticket else { return }
-        self[direction].ticket = nil
-        self[direction].isInterrupted = true
+        self[direction].request = .interrupted
         transition.actions.append(.cancel(ticket))
         transition.publishes = true
     }
@@ -241,7 +250,7 @@ extension KeyMachine {
     mutating func resumePages(_ transition: inout Transition) {
         guard origin.flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
+            self[direction].request = .none
             // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
