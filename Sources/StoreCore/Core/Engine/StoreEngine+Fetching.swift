@@ -1,19 +1,28 @@
 // Fetches and timers: tasks of the store, which report back with their ticket.
 
 extension StoreEngine {
-    func startFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    /// Returns the work of a fetch, which runs in a task of its own.
+    func work(of order: FetchOrder, _ ticket: Ticket, for key: inout Key, at start: MonotonicInstant?) -> FetchStarter.Work {
+        let scope = FetchScope(key.identified(), .one(fetches.running))
+        if case .values(let last) = order { return stream(ticket, after: last, key.param, scope, at: start) }
+        // An explicit refresh returns the origin's current content, even if another user is fetching.
+        if shared != nil, order.target == .content, key.machine.origin.flight?.forceRefresh == false {
+            return leasedFetch(ticket, order, key.param, scope, at: start)
+        }
+        return fetch(ticket, order, key.param, scope, at: start)
+    }
+
+    private func fetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         // Weak, so that a store without references is released with its fetch. A fetch that runs to completion retains the store.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        let work: FetchStarter.Work = { [weak self, fetches] in
+        return { [weak self, fetches] in
             defer { scope.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
-        // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     func fetchFinished(

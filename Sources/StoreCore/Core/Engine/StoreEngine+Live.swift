@@ -7,14 +7,14 @@ internal import Foundation
 // Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
 
 extension StoreEngine {
-    func startStream(
-        _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?,
-        at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    /// Returns the work of a connection.
+    func stream(
+        _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         guard let follow else { preconditionFailure("a stream begins in a store without a live fetcher") }
         let report = reporter(for: param)
         // Weak, so that a store without references is released with its streams.
-        let work: FetchStarter.Work = { [weak self, time, interceptor = fetches.interceptor] in
+        return { [weak self, time, interceptor = fetches.interceptor] in
             defer { scope.end() }
             // Canceled when the stream is no longer wanted.
             if let start, (try? await time.sleep(until: start)) == nil { return }
@@ -35,7 +35,6 @@ extension StoreEngine {
             report?(.fetchEnded(.content, duration: began.duration(to: time.now), outcome))
             if !isEnded { self?.streamEnded(ticket, param, failure) }
         }
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     /// Returns the error that a closure throws.

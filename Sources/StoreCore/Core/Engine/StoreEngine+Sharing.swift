@@ -73,12 +73,12 @@ extension StoreEngine {
     // MARK: Leases
 
     /// Fetches content when this store has the lease of the key. While another user has the lease, waits for that user's record.
-    func startLeasedFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    func leasedFetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        let work: FetchStarter.Work = { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+        return { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
             defer { scope.end() }
             var lease: Lease?
             do {
@@ -104,7 +104,6 @@ extension StoreEngine {
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, lease)
         }
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     private func leaseGranted(_ ticket: Ticket, _ param: BoxedKey, at position: Revision) -> Bool {

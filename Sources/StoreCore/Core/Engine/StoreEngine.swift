@@ -205,18 +205,10 @@ package final class StoreEngine: Sendable {
             state.queue.saveRecovered(key.param)
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
-            // An explicit refresh returns the origin's current content, even if another user is fetching.
-            let isLeased = shared != nil && order.target == .content && key.machine.origin.flight?.forceRefresh == false
-            let scope = FetchScope(key.identified(), .one(fetches.running))
+            let work = work(of: order, ticket, for: &key, at: start)
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
-            let task: Task<Void, Never>
-            if case .values(let last) = order {
-                task = startStream(ticket, after: last, key.param, scope, starter, at: start)
-            } else if isLeased {
-                task = startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
-            } else {
-                task = startFetch(ticket, order, key.param, scope, starter, at: start)
-            }
+            // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
+            let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
