@@ -44,9 +44,7 @@ extension KeyMachine {
             report(removing ? .removed : .saved, &transition)
         }
         saveEnded(ended.revision, failure: error, &transition)
-        if let error { yieldToNewerRecord(after: error, &transition) }
-        readAgain(&transition)
-        unparkFlight(&transition)
+        readChangesOfOthers(after: error, &transition)
         endTransition(&transition)
     }
 

@@ -239,8 +239,11 @@ extension KeyMachine {
         }
     }
 
-    /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
-    mutating func unparkFlight(_ transition: inout Transition) {
+    /// A save has ended: reads the newer record of another user, or begins the fetch that waited for it.
+    mutating func readChangesOfOthers(after error: (any Error)?, _ transition: inout Transition) {
+        if let error { yieldToNewerRecord(after: error, &transition) }
+        readAgain(&transition)
+        // If this store has overwritten that record, nothing will be read.
         guard origin.flight?.isParked == true, saving.elsewhere.unreadBase == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
@@ -281,7 +284,7 @@ extension KeyMachine {
     }
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
-    mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
+    private mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
         guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, let failed = saving.next,
             (error as? StoreError)?.code == .unwritableRecord || !RetryPolicy.isTransient(error)
         else { return }
