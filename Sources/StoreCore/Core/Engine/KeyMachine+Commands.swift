@@ -104,7 +104,7 @@ extension KeyMachine {
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
-    mutating func commandBegan(_ id: UUID, _ transition: inout Transition) {
+    mutating func commandAttempted(_ id: UUID, _ transition: inout Transition) {
         guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
         book.patches[position].command?.isAttempted = true
         guard origin.isKnown else { return }
@@ -116,7 +116,7 @@ extension KeyMachine {
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
-    mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
+    mutating func commandDelivered(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
         if let position = book.patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
             let patch = book.patches[position]
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {

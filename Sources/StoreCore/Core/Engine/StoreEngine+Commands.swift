@@ -33,8 +33,8 @@ extension StoreEngine {
     }
 
     /// A delivery of a command begins.
-    package func beginCommand(_ id: UUID, of param: BoxedKey) {
-        transitionIfLive(param) { key, transition in key.machine.commandBegan(id, &transition) }
+    package func attemptCommand(_ id: UUID, of param: BoxedKey) {
+        transitionIfLive(param) { key, transition in key.machine.commandAttempted(id, &transition) }
     }
 
     /// Folds the change of a delivered command into the content, and waits until that is saved.
@@ -53,7 +53,7 @@ extension StoreEngine {
         let row = newestRow(of: param)
         let settled = transition(param) { key, transition in
             if let row { key.machine.rowBecomesContent(row, &transition) }
-            return (key.machine.commandSucceeded(id, response, &transition), key.machine.book.revision)
+            return (key.machine.commandDelivered(id, response, &transition), key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)

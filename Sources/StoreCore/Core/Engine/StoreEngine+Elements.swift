@@ -46,11 +46,11 @@ extension StoreEngine {
     }
 
     /// A delivery of a command begins.
-    package func beginElementCommand(_ id: UUID) {
+    package func attemptElementCommand(_ id: UUID) {
         inEveryList { state in
             state.elementCommands[id]?.shown.mark.isAttempted = true
         } change: { key, transition in
-            key.machine.commandBegan(id, &transition)
+            key.machine.commandAttempted(id, &transition)
         }
     }
 
@@ -70,7 +70,7 @@ extension StoreEngine {
                     take(key, &state, &effects) { key, transition in
                         // A fetch that began before the end of the delivery may bring the element as it was.
                         if content == nil, key.machine.isFetching {
-                            _ = key.machine.commandSucceeded(id, .none, &transition)
+                            _ = key.machine.commandDelivered(id, .none, &transition)
                         } else if key.machine.origin.isKnown {
                             key.machine.elementCommandEnded(id, &transition)
                         } else {
