@@ -65,11 +65,7 @@ extension StoreEngine {
                     continue
                 }
                 let (record, base) = key.value.machine.saveBegan()
-                if let shared, let base {
-                    startSave(record, param, shared, over: base)
-                } else {
-                    startSave(record, param, backing)
-                }
+                startSave(record, param, backing, over: base)
             case .keys(let id):
                 guard let result = state.listings.removeValue(forKey: id) else { continue }
                 Task.detached(priority: Task.currentPriority) { [self] in
@@ -89,15 +85,28 @@ extension StoreEngine {
         }
     }
 
-    private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) {
+    private func startSave(
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>, over base: Revision?
+    ) {
         Task.detached(priority: Task.currentPriority) { [self] in
-            let error = await Self.failure {
-                try await calling(.write(param)) {
-                    if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+            do {
+                let outcome = try await calling(.write(param)) {
+                    try await Self.write(record, param, to: backing, shared, over: base)
                 }
-            }
-            callEnded(param, hasWritten: error == nil) { key, transition in
-                key.machine.saveFinished(error, removing: record == nil, &transition)
+                switch outcome {
+                case .saved(let revision):
+                    callEnded(param, hasWritten: true) { key, transition in
+                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &transition)
+                    }
+                case .superseded(let newer, let revision):
+                    let newer = newer.map { date($0, param, backing) }
+                    callEnded(param) { key, transition in
+                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
+                    }
+                }
+            } catch {
+                callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
             }
         }
     }

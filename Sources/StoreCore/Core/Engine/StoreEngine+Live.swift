@@ -95,11 +95,7 @@ extension StoreEngine {
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
-                    if let shared, let base = record.base {
-                        _ = try await shared.save(record.held.record, param: record.param, over: base)
-                    } else {
-                        try await backing.save(record.held.record, param: record.param)
-                    }
+                    _ = try await Self.write(record.held.record, record.param, to: backing, shared, over: record.base)
                 } catch {
                     kind = .cacherFault(.save, error)
                 }

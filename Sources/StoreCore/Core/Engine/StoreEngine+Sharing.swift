@@ -42,32 +42,17 @@ extension StoreEngine {
         if let unread { readLater(unread) }
     }
 
-    /// Saves or removes a record unless another user has changed the key since.
-    func startSave(
-        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ shared: any SharedCacher<BoxedKey, BoxedContent>, over base: Revision
-    ) {
-        Task.detached(priority: Task.currentPriority) { [self] in
-            do {
-                let outcome = try await calling(.write(param)) {
-                    if let record { return try await shared.save(record, param: param, over: base) }
-                    return try await shared.remove(param: param, over: base)
-                }
-                switch outcome {
-                case .saved(let revision):
-                    callEnded(param, hasWritten: true) { key, transition in
-                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &transition)
-                    }
-                case .superseded(let newer, let revision):
-                    let newer = newer.map { date($0, param, shared) }
-                    callEnded(param) { key, transition in
-                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
-                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
-                    }
-                }
-            } catch {
-                callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
-            }
+    /// Saves or removes a record; with a base, only if no other user of the shared cacher has changed the key since.
+    static func write(
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, to backing: any Cacher<BoxedKey, BoxedContent>,
+        _ shared: (any SharedCacher<BoxedKey, BoxedContent>)?, over base: Revision?
+    ) async throws -> SaveOutcome<BoxedContent> {
+        if let shared, let base {
+            if let record { return try await shared.save(record, param: param, over: base) }
+            return try await shared.remove(param: param, over: base)
         }
+        if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+        return .saved(.none)
     }
 
     // MARK: Leases
