@@ -18,7 +18,7 @@ struct EngineState {
     var listings: [CallerID: ListingResult] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var restingIndexes = RestingIndexes<BoxedKey>()
-    var prefetching = PrefetchQueue<BoxedKey>()
+    var prefetching = PrefetchQueue()
     /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
     var starters: [BoxedKey: FetchStarter] = [:]
     /// The commands that an outbox still knows; `nil` before an outbox is registered.

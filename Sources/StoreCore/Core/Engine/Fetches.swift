@@ -186,7 +186,7 @@ extension StoreError {
 }
 
 extension FetchOrder {
-    fileprivate func request<BoxedKey>(for param: BoxedKey) -> OriginRequest<BoxedKey> {
+    fileprivate func request(for param: BoxedKey) -> OriginRequest<BoxedKey> {
         switch self {
         case .content(let validator, let pages):
             if case .page(let direction, let key) = pages.start {

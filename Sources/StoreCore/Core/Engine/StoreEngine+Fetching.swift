@@ -30,7 +30,9 @@ extension StoreEngine {
     ) {
         let isLive = withEffects { state, effects in
             let param = state.resolve(param)
-            if case .success = result, order.target == .content, !state.watches.isEmpty { state.noteFetch(ticket, of: param) }
+            if case .success = result, order.target == .content, !state.watches.isEmpty {
+                state.note(.fetched, of: param) { $0.start < ticket.number }
+            }
             guard let key = state.live[param] else { return false }
             take(key, &state, &effects) { key, transition in
                 transition.isOwn = true

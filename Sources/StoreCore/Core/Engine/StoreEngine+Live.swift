@@ -65,8 +65,7 @@ extension StoreEngine {
     private func notePush(_ value: LiveValue<BoxedContent>, _ ticket: Ticket, to key: Cell<Key>, _ state: inout EngineState) {
         guard key.value.machine.origin.stream?.ticket == ticket else { return }
         if case .current = value { return }
-        let now = state.tickets.next()
-        state.noteFetch(now, of: key.value.param)
+        state.note(.fetched, of: key.value.param)
     }
 
     private func streamEnded(_ ticket: Ticket, _ param: BoxedKey, _ failure: (any Error)?) {

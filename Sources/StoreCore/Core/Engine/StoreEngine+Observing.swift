@@ -91,8 +91,8 @@ final class EngineObserver: Sendable {
     /// The newest state; `nil` if this observer has received it.
     @inlinable
     @inline(never)
-    func state<BoxedContent: Sendable>(as type: BoxedContent.Type) -> LoadingState<BoxedContent>? {
-        look()?.map { $0.value(as: BoxedContent.self) }
+    func state<Content: Sendable>(as type: Content.Type) -> LoadingState<Content>? {
+        look()?.map { $0.value(as: Content.self) }
     }
 
     @usableFromInline

@@ -2,7 +2,7 @@
 
 /// The keys of one call of `prefetch`, taken in order.
 @usableFromInline
-final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
+final class PrefetchBatch: Sendable {
     private struct Keys: Sendable {
         var next = 0
         let count: Int
@@ -49,8 +49,8 @@ final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
 }
 
 /// The keys of a store that wait to be prefetched, the oldest call first.
-struct PrefetchQueue<BoxedKey: Sendable> {
-    private var batches: [PrefetchBatch<BoxedKey>] = []
+struct PrefetchQueue {
+    private var batches: [PrefetchBatch] = []
     /// The position of the oldest batch; earlier positions are empty.
     private var head = 0
     /// The tasks that take keys; never more than the policy's width.
@@ -59,12 +59,12 @@ struct PrefetchQueue<BoxedKey: Sendable> {
     var taken = 0
 
     var isEmpty: Bool { head == batches.count }
-    var first: PrefetchBatch<BoxedKey>? { isEmpty ? nil : batches[head] }
+    var first: PrefetchBatch? { isEmpty ? nil : batches[head] }
 
-    mutating func append(_ batch: PrefetchBatch<BoxedKey>) { batches.append(batch) }
+    mutating func append(_ batch: PrefetchBatch) { batches.append(batch) }
 
     /// Drops the oldest batch, if it is still this one.
-    mutating func dropFirst(_ batch: PrefetchBatch<BoxedKey>) {
+    mutating func dropFirst(_ batch: PrefetchBatch) {
         guard first === batch else { return }
         head += 1
         // Moves no more batches than were dropped, so that the cost per call stays constant.
@@ -73,7 +73,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
         head = 0
     }
 
-    mutating func removeAll() -> [PrefetchBatch<BoxedKey>] {
+    mutating func removeAll() -> [PrefetchBatch] {
         defer { (batches, head) = ([], 0) }
         return Array(batches[head...])
     }
@@ -81,7 +81,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 
 extension StoreEngine {
     /// Adds keys to the queue and starts a worker; a closed store cancels the batch.
-    func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
+    func prefetch(_ batch: PrefetchBatch) {
         let isClosed = state.withLock { state in
             guard !state.isClosed else { return true }
             state.prefetching.append(batch)
@@ -125,7 +125,7 @@ extension StoreEngine {
         return nil
     }
 
-    private func nextBatch(_ worker: CallerID) -> PrefetchBatch<BoxedKey>? {
+    private func nextBatch(_ worker: CallerID) -> PrefetchBatch? {
         state.withLock { state in
             guard let batch = state.prefetching.first, !Task.isCancelled else {
                 state.prefetching.workers[worker] = nil
@@ -136,7 +136,7 @@ extension StoreEngine {
         }
     }
 
-    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> Admission {
+    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch) -> Admission {
         let id = nextID()
         return withEffects { state, effects -> Admission in
             state.prefetching.taken -= 1

@@ -15,7 +15,7 @@ extension StoreEngine {
             switch change {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
-                if !state.watches.isEmpty { state.noteChangeElsewhere(of: param) }
+                if !state.watches.isEmpty { state.note(.elsewhere, of: param) }
                 guard let key = state.live[param] else { return clocks.own.isFollowed.load(ordering: .acquiring) ? param : nil }
                 take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(revision, &transition) }
             case .removedAll(let revision):

@@ -171,7 +171,7 @@ package final class StoreEngine: Sendable {
         let result = body(&key, &transition)
         if let turn { endLinked(turn, &key, &transition, &state, &effects) }
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
-        if transition.isWriting, !state.watches.isEmpty { state.noteChange(of: key.param) }
+        if transition.isWriting, !state.watches.isEmpty { state.note(.byUser, of: key.param) }
         state.tickets = transition.tickets
         effects.discarded.append(contentsOf: transition.discarded.takeAll())
         if transition.mirrors, !state.isClosed { mirror(&key, &state, &effects) }
