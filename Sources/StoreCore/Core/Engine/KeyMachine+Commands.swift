@@ -274,8 +274,7 @@ extension KeyMachine {
             transition.discarded.append(content)
             book.held = nil
         }
-        for patch in book.patches { transition.leftovers.append(patch) }
-        book.patches = []
+        discardPatches(folding: false, &transition) { _ in true }
         rebuildOverlay(&transition)
         dropFlight(&transition)
         forgetFailures(into: &transition.leftovers)
@@ -283,14 +282,16 @@ extension KeyMachine {
         return moved.map { ($0.key, $0.value) }
     }
 
-    /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
-    mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch<Content>]) {
-        let content = book.held?.record.content
-        let moved = book.patches.filter { $0.command != nil && $0.command?.id != id }
+    /// The temporary key is replaced: removes its content, its patches and its observers from this machine, and returns them.
+    mutating func commandMoved(
+        _ id: UUID, _ transition: inout Transition
+    ) -> (content: Content?, patches: [Patch<Content>], isObserved: Bool) {
+        let patches = book.patches.filter { $0.command != nil && $0.command?.id != id }
+        let moved = (content: book.held?.record.content, patches: patches, isObserved: desk.observers > 0)
         removePatches(&transition) { _ in true }
         desk.observers = 0
         cleared(&transition)
-        return (content, moved)
+        return moved
     }
 
     /// The entity of this key was created under a temporary one.
@@ -394,12 +395,7 @@ extension KeyMachine {
     }
 
     private mutating func removePatches(_ transition: inout Transition, of fits: (CommandMark) -> Bool) {
-        guard !book.patches.isEmpty else { return }
-        book.patches.removeAll { patch in
-            guard let command = patch.command, fits(command) else { return false }
-            transition.leftovers.append(patch)
-            return true
-        }
+        discardPatches(folding: false, &transition) { $0.command.map(fits) == true }
     }
 
     private mutating func patchesChanged(_ transition: inout Transition) {

@@ -145,17 +145,22 @@ extension KeyMachine {
         book.overlay = patched
     }
 
-    /// Removes matching patches without showing the content again, and notes the commands of those that it folds.
-    mutating func discardPatches(_ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
+    /// Removes matching patches without showing the content again.
+    ///
+    /// - Parameters:
+    ///   - folding: Whether the content contains their changes, so that their commands are noted.
+    ///   - transition: The transition.
+    ///   - fits: Returns whether a patch is removed.
+    mutating func discardPatches(folding: Bool = true, _ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
         guard !book.patches.isEmpty else { return }
         for patch in book.patches where fits(patch) {
-            noteFolded(patch)
+            if folding { noteFolded(patch) }
             transition.leftovers.append(patch)
         }
         book.patches.removeAll(where: fits)
     }
 
-    /// Content was fetched or pushed: removes the changes that it contains. It may contain those of commands with an attempted delivery, too.
+    /// Content was fetched or pushed: removes the changes that it contains. It may also contain those of commands with an attempt.
     ///
     /// - Parameters:
     ///   - containsConfirmed: Whether the content contains the confirmed changes.

@@ -205,8 +205,7 @@ extension KeyMachine {
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.
-        for patch in book.patches { transition.leftovers.append(patch) }
-        book.patches = []
+        discardPatches(folding: false, &transition) { _ in true }
         rebuildOverlay(&transition)
         retrySave(&transition)
         endTransition(&transition)

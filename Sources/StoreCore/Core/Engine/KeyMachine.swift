@@ -9,12 +9,12 @@ internal import Foundation
 /// Its inputs are facts (`callerArrived`, `fetchFinished`). Its outputs are ``KeyAction``s, which the engine carries out. Tickets identify
 /// late results, which are dropped.
 ///
-/// Its parts own the state: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves, ``Desk`` observers
-/// and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles
-/// observers, callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
-/// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher;
-/// `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes. The layer of
-/// linked stores is in `LinkedBook.swift`.
+/// Its parts own the state: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves, ``Desk``
+/// observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles observers,
+/// callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
+/// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared
+/// cacher; `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
+/// The layer of linked stores is in `LinkedBook.swift`.
 struct KeyMachine<Content: Sendable> {
     // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
     // exchange few cache lines.

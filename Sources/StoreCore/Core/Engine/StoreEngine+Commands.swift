@@ -142,25 +142,20 @@ extension StoreEngine {
         let settled: ([UUID], Ticket)? = withEffects { state, effects in
             // The scope may have been cleared meanwhile: what a former user has created stays out of the store.
             guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
-            var (content, patches): (BoxedContent?, [Patch<BoxedContent>]) = (nil, [])
-            var isObserved = false
+            var former: (content: BoxedContent?, patches: [Patch<BoxedContent>], isObserved: Bool) = (nil, [], false)
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
-                let suspensions = take(key, &state, &effects) { key, transition in
-                    let isObserved = key.machine.desk.observers > 0
-                    let moved = key.machine.commandMoved(id, &transition)
-                    return (moved.content, moved.patches, key.observers.removeAll().compactMap(\.suspension), isObserved)
+                let (moved, suspensions) = take(key, &state, &effects) { key, transition in
+                    (key.machine.commandMoved(id, &transition), key.observers.removeAll().compactMap(\.suspension))
                 }
-                (content, patches, isObserved) = (suspensions.0, suspensions.1, suspensions.3)
-                for suspension in suspensions.2 { effects.observers.append(suspension) }
+                former = moved
+                for suspension in suspensions { effects.observers.append(suspension) }
             }
             if temporary != param { state.replacedKeys.replace(temporary, with: param) }
-            let (shown, moved, hadObservers) = (content ?? first, patches, isObserved)
             guard let key = liveKey(param, &state, &effects) else { return nil }
-            return take(key, &state, &effects) { key, transition in
-                (
-                    key.machine.commandCreated(id, known, shown: shown, isObserved: hadObservers, moved, &transition),
-                    key.machine.book.revision
-                )
+            return take(key, &state, &effects) { [former] key, transition in
+                let folded = key.machine.commandCreated(
+                    id, known, shown: former.content ?? first, isObserved: former.isObserved, former.patches, &transition)
+                return (folded, key.machine.book.revision)
             }
         }
         await moved()

@@ -54,8 +54,9 @@ extension StoreEngine {
         effects.leftovers.append(drop)
     }
 
-    /// Removes content that is about to change in place from memory, which mirrors it again in the same transition. With a second reference,
-    /// each page would copy the whole list, and each token the whole text. Readers in between wait for the engine's lock.
+    /// Removes content that is about to change in place from memory, which mirrors it again in the same transition.
+    ///
+    /// With a second reference, each page would copy the whole list, and each token the whole text. Readers in between wait for the lock.
     func lendContent(of key: inout Key, _ transition: inout Transition) {
         guard let front, let details = key.machine.book.held.map(\.record.details) else { return }
         if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }

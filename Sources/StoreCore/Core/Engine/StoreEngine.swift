@@ -207,7 +207,7 @@ package final class StoreEngine: Sendable {
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             let work = work(of: order, ticket, for: &key, at: start)
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
-            // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
+            // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of others.
             let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
