@@ -5,7 +5,7 @@ internal import Synchronization
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
 /// `+Calling` callers, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher, `+FrontMemory` the memory in front of the
 /// cacher, `+Fetching` fetches and time, `+Pages` pages, `+Live` streams, `+Prefetching` the prefetch queue, `+Commands` the commands of an
-/// outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
+/// outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 package final class StoreEngine: Sendable {
     typealias Key = LiveKey
