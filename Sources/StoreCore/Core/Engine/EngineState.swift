@@ -17,7 +17,7 @@ struct EngineState {
     var clearers: [CallerID: ClearingResult] = [:]
     var listings: [CallerID: ListingResult] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
-    var restingIndexes = RestingIndexes<BoxedKey>()
+    var idleIndexes = IdleIndexes<BoxedKey>()
     var prefetching = PrefetchQueue()
     /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
     var starters: [BoxedKey: FetchStarter] = [:]
@@ -50,7 +50,7 @@ struct EngineState {
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
         guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }
         let live = live
-        guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
+        guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isIdle() ?? true }) else { return }
         report(.droppedUnsaved, dropped, &effects)
         if let cell = live[dropped] { drop(&cell.value, &effects) }
     }
@@ -58,16 +58,16 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
+        idleIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
         if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
         if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)
-        if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
+        if let timer = key.timer { effects.signals.append(.cancellation(timer.task)) }
     }
 
     mutating func report(_ kind: StoreEventKind, _ param: BoxedKey?, _ effects: inout Effects) {
         events += 1
-        effects.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
+        effects.signals.append(.event(StoreEvent(number: events, param: param, kind: kind)))
     }
 }
 
@@ -104,7 +104,7 @@ struct EngineLock: ~Copyable {
 
 /// The effects of a transition that wait until the lock is released, because each of them may run user code.
 struct Effects {
-    enum Parcel {
+    enum Signal {
         case resume(SharedResult<CallerResult<BoxedContent>>, CallerResult<BoxedContent>)
         case cancellation(Task<Void, Never>)
         // Indirect, because only stores with an event hook send events.
@@ -113,7 +113,7 @@ struct Effects {
 
     /// The suspensions of observers that have a state to take. Most transitions have only these and one discarded content.
     var observers = Few<Suspension>.none
-    var parcels = Few<Parcel>.none
+    var signals = Few<Signal>.none
     /// Content that is no longer needed. Its release may run a `deinit` of user code.
     var discarded = Few<BoxedContent>.none
     /// Forgotten keys, which are user objects as well.
@@ -130,15 +130,15 @@ struct Effects {
         // Releases first, because a resumed caller may request the next page of this list. The list grows in place only if memory holds the
         // only reference to it.
         if !retired.isEmpty { discarded = .none }
-        guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
-        parcels.forEach { parcel in
-            switch parcel {
+        guard !signals.isEmpty else { return observers.forEach { $0.resume() } }
+        signals.forEach { signal in
+            switch signal {
             case .resume(let shared, let result): shared.put(result)
             case .cancellation, .event: break
             }
         }
         observers.forEach { $0.resume() }
-        parcels.forEach { if case .cancellation(let task) = $0 { task.cancel() } }
-        if let onEvent { parcels.forEach { if case .event(let event) = $0 { onEvent(event) } } }
+        signals.forEach { if case .cancellation(let task) = $0 { task.cancel() } }
+        if let onEvent { signals.forEach { if case .event(let event) = $0 { onEvent(event) } } }
     }
 }

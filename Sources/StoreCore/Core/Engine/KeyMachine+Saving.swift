@@ -117,7 +117,7 @@ extension KeyMachine {
         // If the revisions differ, newer content is being saved.
         case .content: saving.tried == book.revision
         // If the key is live, its observers and callers have seen it without content, and a fetch serves them.
-        case .invalidation: isAtRest
+        case .invalidation: isIdle
         }
     }
 

@@ -186,8 +186,8 @@ extension KeyMachine {
 
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
-    var isAtRest: Bool {
-        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
+    var isIdle: Bool {
+        desk.isEmpty && origin.isIdle && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
             && saving.tried == book.revision
     }
 

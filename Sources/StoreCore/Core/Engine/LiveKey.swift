@@ -39,14 +39,14 @@ struct LiveKey {
     }
 
     /// The result of looking for a state that an observer has not seen.
-    enum Sight: Sendable {
+    enum LookResult: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
         case gone
     }
 
     /// Returns the current state to an observer, unless the observer has seen it.
-    mutating func look(_ id: CallerID) -> Sight {
+    mutating func look(_ id: CallerID) -> LookResult {
         guard let observer = observers[id] else { return .gone }
         guard version > observer.tag, let state = machine.state else { return .nothingNew }
         observers.setTag(version, of: id)
@@ -66,7 +66,7 @@ struct LiveKey {
 
     /// Whether the engine may forget this key without a loss, apart from a failed save.
     // Mutating, so that the machine is read in place: a read through the cell would copy the whole machine.
-    mutating func isAtRest() -> Bool { machine.isAtRest }
+    mutating func isIdle() -> Bool { machine.isIdle }
 
     /// Counts a new state, and takes out the suspensions of all waiting observers.
     ///

@@ -34,7 +34,7 @@ struct OriginWork<Content: Sendable> {
     var isRemoved = false
 
     @inline(__always)
-    var isAtRest: Bool {
+    var isIdle: Bool {
         switch phase {
         case .unread, .idle: reread == nil
         case .reading, .fetching, .streaming: false

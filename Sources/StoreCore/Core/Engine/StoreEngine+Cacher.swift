@@ -227,7 +227,7 @@ extension StoreEngine {
     func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
         if let front { effects.leftovers.append(front.removeAll()) }
         // The indexes refer to the elements of lists that are forgotten.
-        state.restingIndexes.removeAll(&effects.leftovers)
+        state.idleIndexes.removeAll(&effects.leftovers)
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {

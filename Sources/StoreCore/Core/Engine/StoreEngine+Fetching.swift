@@ -74,7 +74,7 @@ extension StoreEngine {
         // A timer that fires early only checks again, so a deadline that keeps moving later needs no new timer.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
-            effects.parcels.append(.cancellation(timer.task))
+            effects.signals.append(.cancellation(timer.task))
         }
         let id = nextID()
         let (param, time) = (key.param, time)

@@ -17,7 +17,7 @@ extension StoreEngine {
         if isDated {
             guard key.machine.sides != nil else { return }
             // Taken first: the assignment would read the key while it changes it.
-            let index = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
+            let index = state.idleIndexes.take(key.param, record.details, &effects.leftovers)
             key.machine.sides?.mergeIndex = index
         } else {
             // A record that was saved directly through the cacher has no deadline, and its details may be those of the record before it.

@@ -17,7 +17,7 @@ extension StoreEngine {
     }
 
     /// Looks for a state that an observer has not seen.
-    func look(_ id: CallerID, at place: Int) -> Key.Sight {
+    func look(_ id: CallerID, at place: Int) -> Key.LookResult {
         if !links.isEmpty { reconcile(at: place) }
         return state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }

@@ -35,11 +35,11 @@ extension StoreEngine {
 /// The merge indexes of the idle lists that were extended last.
 ///
 /// A key becomes idle between two pages of a loop that loads all of them. Without its index, each page would cost a pass over the list.
-struct RestingIndexes<Param: Hashable & Sendable> {
+struct IdleIndexes<Param: Hashable & Sendable> {
     /// An index is as large as its list, so only a few are kept.
     private static var limit: Int { 4 }
 
-    private struct Resting {
+    private struct Entry {
         let param: Param
         /// The identity of the list: each accepted list has its own details, because they hold its page key.
         let details: RecordDetails
@@ -47,31 +47,31 @@ struct RestingIndexes<Param: Hashable & Sendable> {
     }
 
     /// In the order in which their lists became idle, the oldest first.
-    private var resting: [Resting] = []
+    private var entries: [Entry] = []
 
-    var count: Int { resting.count }
+    var count: Int { entries.count }
 
     /// Keeps the index of a list that becomes idle, or drops an outdated one. Dropped keys are user objects and go to `leftovers`.
     mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) {
         // Most stores hold no lists.
-        if resting.isEmpty, index == nil { return }
+        if entries.isEmpty, index == nil { return }
         _ = take(param, nil, &leftovers)
         guard let index, let details else { return }
-        if resting.count == Self.limit { leftovers.append(resting.removeFirst().param) }
-        resting.append(Resting(param: param, details: details, index: index))
+        if entries.count == Self.limit { leftovers.append(entries.removeFirst().param) }
+        entries.append(Entry(param: param, details: details, index: index))
     }
 
     /// Takes out the index of a list that becomes live, if the list is unchanged.
     mutating func take(_ param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) -> AnyObject? {
-        guard let position = resting.firstIndex(where: { $0.param == param }) else { return nil }
-        let found = resting.remove(at: position)
+        guard let position = entries.firstIndex(where: { $0.param == param }) else { return nil }
+        let found = entries.remove(at: position)
         leftovers.append(found.param)
         return found.details === details ? found.index : nil
     }
 
     /// Forgets all indexes; their keys are user objects and go to `leftovers`.
     mutating func removeAll(_ leftovers: inout [any Sendable]) {
-        for index in resting { leftovers.append(index.param) }
-        resting = []
+        for entry in entries { leftovers.append(entry.param) }
+        entries = []
     }
 }

@@ -178,7 +178,7 @@ package final class StoreEngine: Sendable {
         if transition.isPublished { key.publish(&effects.observers) }
         if !transition.leftovers.isEmpty { effects.leftovers += transition.leftovers }
         arm(&key, &effects)
-        return (result, key.machine.isAtRest)
+        return (result, key.machine.isIdle)
     }
 
     private func carryOut(
@@ -211,11 +211,11 @@ package final class StoreEngine: Sendable {
             let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
-            if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
+            if let task = key.takeFetch(ticket) { effects.signals.append(.cancellation(task)) }
         case .resume(let id, let result):
             if case .outdated = result { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
-            if let shared = key.takeCallers(id) { effects.parcels.append(.resume(shared, result)) }
+            if let shared = key.takeCallers(id) { effects.signals.append(.resume(shared, result)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }

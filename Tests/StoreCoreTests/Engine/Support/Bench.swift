@@ -165,7 +165,7 @@ extension PaginationStore {
     func waiting(_ param: Param) -> Int { lists.waiting(param) }
 
     /// The number of idle lists with a merge index in the engine.
-    var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
+    var idleIndexes: Int { lists.engine.state.withLock { $0.idleIndexes.count } }
 
     /// The number of live lists.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
