@@ -231,7 +231,7 @@ extension StoreEngine {
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
-        let clearings = withEffects { state, effects in
+        let clearings = withEffects { state, effects -> [ClearingResult] in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
             let ended = state.queue.clearingEnded(began: began, fails: error != nil)
             startCalls(&state)

@@ -28,7 +28,7 @@ extension StoreEngine {
     func fetchFinished(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
     ) {
-        let isLive = withEffects { state, effects in
+        let isLive = withEffects { state, effects -> Bool in
             let param = state.resolve(param)
             if case .success = result, order.target == .content, !state.watches.isEmpty {
                 state.note(.fetched, of: param) { $0.start < ticket.number }
