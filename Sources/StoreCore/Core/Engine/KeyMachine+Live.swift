@@ -66,6 +66,27 @@ struct LiveStream<Content: Sendable> {
     }
 }
 
+extension OriginWork {
+    @inline(__always)
+    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
+
+    /// Whether the current connection of the stream has delivered a value.
+    var isConnected: Bool {
+        guard case .streaming(let stream) = phase, case .connected = stream.value.connection else { return false }
+        return true
+    }
+
+    var stream: LiveStream<Content>? { if case .streaming(let stream) = phase { stream.value } else { nil } }
+
+    mutating func changeStream(_ change: (inout LiveStream<Content>) -> Void) {
+        guard case .streaming(var stream) = phase else { return }
+        // Releases the other reference, so that the stream is changed in place.
+        phase = .idle
+        change(&stream.value)
+        phase = .streaming(stream)
+    }
+}
+
 extension KeyMachine {
     /// Lets the stream serve a request for a fetch.
     ///

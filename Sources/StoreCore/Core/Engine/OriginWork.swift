@@ -109,7 +109,7 @@ struct OriginWork<Content: Sendable> {
 
     mutating func forgetNewerRecord() { if case .newerRecord = reread?.purpose { reread?.purpose = .nothing } }
 
-    // MARK: Fetches and streams
+    // MARK: Fetches
 
     /// The fetch of the content; a stream is one until it is connected.
     @inline(__always)
@@ -120,17 +120,6 @@ struct OriginWork<Content: Sendable> {
         case .streaming(let stream): if case .connecting(let flight) = stream.value.connection { flight } else { nil }
         }
     }
-
-    @inline(__always)
-    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
-
-    /// Whether the current connection of the stream has delivered a value.
-    var isConnected: Bool {
-        guard case .streaming(let stream) = phase, case .connected = stream.value.connection else { return false }
-        return true
-    }
-
-    var stream: LiveStream<Content>? { if case .streaming(let stream) = phase { stream.value } else { nil } }
 
     mutating func changeFlight(_ change: (inout Flight) -> Void) {
         switch phase {
@@ -146,14 +135,6 @@ struct OriginWork<Content: Sendable> {
                 stream.connection = .connecting(flight)
             }
         }
-    }
-
-    mutating func changeStream(_ change: (inout LiveStream<Content>) -> Void) {
-        guard case .streaming(var stream) = phase else { return }
-        // Releases the other reference, so that the stream is changed in place.
-        phase = .idle
-        change(&stream.value)
-        phase = .streaming(stream)
     }
 }
 
