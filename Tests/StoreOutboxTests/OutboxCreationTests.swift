@@ -211,7 +211,7 @@ struct OutboxCreationTests {
         try await until("all wait") {
             engine.state.withLock { state in
                 guard let key = state.live[BoxedKey("t")]?.value else { return false }
-                return key.callers.count + (key.callerGroup?.reply.count ?? 0) == 3 && key.observers.count == 1
+                return key.callers.count + (key.callerGroup?.result.count ?? 0) == 3 && key.observers.count == 1
             }
         }
         try await again.fetcher.started(count: 1, timeout: .seconds(600))

@@ -326,10 +326,10 @@ struct OutboxWorld {
         case .show(let id, let superseded):
             if let superseded { visible.remove(superseded) }
             visible.insert(id)
-        case .hide(let id):
+        case .drop(let id):
             visible.remove(id)
             confirmed.remove(id)
-        case .confirm(let item):
+        case .settle(let item):
             let id = item.id
             visible.remove(id)
             confirmed.insert(id)

@@ -59,7 +59,7 @@ extension OutboxCore {
             machine.ended(id)
             return carryOut()
         }
-        for patch in command.patches { patch.begin(id) }
+        for patch in command.patches { patch.attempt(id) }
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)

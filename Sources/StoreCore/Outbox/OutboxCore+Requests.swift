@@ -31,7 +31,7 @@ extension OutboxCore {
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)
             } else if item.status == .delivered {
-                confirm(item)
+                settle(item)
             } else if isOutdated(item) {
                 rewrite(item.id)
             }

@@ -11,17 +11,17 @@ extension OutboxCore {
     func carryOut() {
         var actions = machine.takeActions()
         while !actions.isEmpty {
-            var hidden: [UUID] = []
+            var dropped: [UUID] = []
             for action in actions {
-                if case .hide(let id) = action {
-                    hidden.append(id)
+                if case .drop(let id) = action {
+                    dropped.append(id)
                 } else {
-                    hide(hidden)
-                    hidden = []
+                    drop(dropped)
+                    dropped = []
                     carryOut(action)
                 }
             }
-            hide(hidden)
+            drop(dropped)
             actions = machine.takeActions()
         }
         compactIfNeeded()
@@ -36,8 +36,8 @@ extension OutboxCore {
         case .perform(let id, let attempt): Task { await deliver(id, attempt) }
         case .rewrite(let id): rewrite(id)
         case .show(let id, let superseded): show(id, insteadOf: superseded)
-        case .hide(let id): hide([id])
-        case .confirm(let item): confirm(item)
+        case .drop(let id): drop([id])
+        case .settle(let item): settle(item)
         case .replaceKey(let temporary, let replacement):
             for registration in registrations.values { registration.replaceKey(temporary, with: replacement) }
         }
@@ -112,7 +112,7 @@ extension OutboxCore {
         for group in groups.all { group.patch.show(group.values) }
     }
 
-    func hide(_ ids: [UUID]) {
+    func drop(_ ids: [UUID]) {
         var groups = PatchGroups<UUID>()
         for id in ids {
             for patch in shown.removeValue(forKey: id) ?? [] { groups.add(id, patch) }
@@ -132,10 +132,10 @@ extension OutboxCore {
     }
 
     /// Folds the change of a delivered command into the content of each store.
-    func confirm(_ item: OutboxMachine.Item) {
+    func settle(_ item: OutboxMachine.Item) {
         let id = item.id
         // Another process may have delivered the command before its entity has moved here.
-        if waitsForMove(id, .confirm(item)) { return }
+        if waitsForMove(id, .settle(item)) { return }
         let performed = responses.removeValue(forKey: id)
         let response = performed?.response ?? .none
         guard let patches = shown[id], let first = patches.first else {
@@ -200,10 +200,10 @@ extension OutboxCore {
             case .show(let id):
                 machine.release(id)
                 if machine.items[id]?.status == .pending { show(id, insteadOf: id) }
-            case .confirm(let item):
+            case .settle(let item):
                 machine.release(item.id)
                 show(item, item.id, insteadOf: item.id)
-                confirm(item)
+                settle(item)
             }
         }
         carryOut()
@@ -306,7 +306,7 @@ enum HeldChange: Sendable {
     /// The change of a command with a replaced identifier.
     case show(UUID)
     /// The change of a command that another process has delivered.
-    case confirm(OutboxMachine.Item)
+    case settle(OutboxMachine.Item)
 }
 
 /// The content that a patch changes.

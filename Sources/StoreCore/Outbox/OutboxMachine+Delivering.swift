@@ -182,9 +182,9 @@ extension OutboxMachine {
             if let temporary = item.submission.creates, let replacement = replacements[temporary], old.replacements[temporary] == nil {
                 // Another process has delivered the command and saved its content, so the log has only the key.
                 (item.status, item.replacement, item.hasContent) = (.delivered, replacement, true)
-                actions.append(.confirm(item))
+                actions.append(.settle(item))
             } else {
-                actions.append(.hide(item.id))
+                actions.append(.drop(item.id))
             }
         }
         for temporary in replacementOrder where old.replacements[temporary] == nil {
@@ -201,9 +201,9 @@ extension OutboxMachine {
                 }
                 if item.submission.references.contains(where: { replacements[$0] != nil }) { actions.append(.rewrite(item.id)) }
             case .failed:
-                if before?.status == .pending { actions.append(.hide(item.id)) }
+                if before?.status == .pending { actions.append(.drop(item.id)) }
             case .delivered:
-                if before?.status != .delivered { actions.append(.confirm(item)) }
+                if before?.status != .delivered { actions.append(.settle(item)) }
             }
         }
         reviewAll()

@@ -134,7 +134,7 @@ extension OutboxMachine {
             items[id]?.failure = failure
             items[id]?.attempts = failure.attempts
             items[id]?.endDelay()
-            actions.append(.hide(id))
+            actions.append(.drop(id))
             if rules.continuesAfterFailure { leaveLane(id) }
             for referrer in pendingReferrers(to: item.submission.creates, of: id) {
                 failing.append((referrer, failureWithCreator(referrer, id, failure.date)))
@@ -161,7 +161,7 @@ extension OutboxMachine {
         items[id]?.isAttempted = true
         leaveLane(id)
         // First, so that the entity moves before the commands that refer to it.
-        if let item = items[id] { actions.append(.confirm(item)) }
+        if let item = items[id] { actions.append(.settle(item)) }
         if let temporary = item.submission.creates, creators[temporary] == id {
             if let replacement {
                 creators[temporary] = nil
@@ -274,7 +274,7 @@ extension OutboxMachine {
     /// Removes a command with its patch; the commands that refer to its entity fail.
     mutating func takeBack(_ id: UUID) {
         guard let item = items[id] else { return }
-        if item.status == .pending { actions.append(.hide(id)) }
+        if item.status == .pending { actions.append(.drop(id)) }
         failReferrers(to: item.submission.creates, of: id, item.submission.date)
         remove(id)
         review(item.lane)
@@ -305,7 +305,7 @@ extension OutboxMachine {
 
     /// All commands were dropped; the log is empty.
     mutating func clear() {
-        for item in commands() where item.status != .failed { actions.append(.hide(item.id)) }
+        for item in commands() where item.status != .failed { actions.append(.drop(item.id)) }
         for temporary in creators.keys { abandoned.replace(temporary, with: true) }
         forgetCommands()
         held = []

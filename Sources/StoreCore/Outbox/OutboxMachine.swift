@@ -36,12 +36,12 @@ struct OutboxMachine: Sendable {
         /// Show the patch of a command, in place of that of another command or of an older payload.
         case show(UUID, insteadOf: UUID?)
         /// Take back the patch of a command.
-        case hide(UUID)
+        case drop(UUID)
         /// Fold the patch of a delivered command into the content.
         ///
         /// Another process may have retired the command already, so the action carries it.
-        case confirm(Item)
-        /// Tell the stores that another process has replaced a temporary key, and has forgotten the command that created the entity.
+        case settle(Item)
+        /// Replace a temporary key in the stores: another process has done so, and has forgotten the command that created the entity.
         case replaceKey(String, with: String)
     }
 

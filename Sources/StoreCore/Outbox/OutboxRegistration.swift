@@ -66,7 +66,7 @@ extension BoundPatch {
         }
     }
 
-    func begin(_ id: UUID) { if isIn == nil { engine.beginCommand(id, of: key) } else { engine.beginElementCommand(id) } }
+    func attempt(_ id: UUID) { if isIn == nil { engine.attemptCommand(id, of: key) } else { engine.attemptElementCommand(id) } }
 
     func drop(_ ids: Set<UUID>) { if isIn == nil { engine.dropCommands(ids, of: key) } else { engine.dropElementCommands(ids) } }
 

@@ -15,13 +15,13 @@ struct CallerGroupTests {
             } onCancel: {
                 callerGroup.leave(ticket)
             }
-            return callerGroup.answer
+            return callerGroup.result
         }
     }
 
     // MARK: One member
 
-    enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, answeredBeforeWaiting, answeredWhileWaiting }
+    enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, endedBeforeWaiting, endedWhileWaiting }
 
     @Test(arguments: Moment.allCases)
     func `C9: a caller of a group gets one result, whenever it is canceled`(_ moment: Moment) async throws {
@@ -41,11 +41,11 @@ struct CallerGroupTests {
             #expect(await member.value == nil)
             #expect(callerGroup.count == 1)
             callerGroup.put(7)
-        case .answeredBeforeWaiting:
+        case .endedBeforeWaiting:
             callerGroup.put(7)
             callerGroup.leave(ticket)
             #expect(await wait(callerGroup, ticket).value == 7)
-        case .answeredWhileWaiting:
+        case .endedWhileWaiting:
             let member = wait(callerGroup, ticket)
             try await until("both wait") { callerGroup.suspendedCount == 2 }
             callerGroup.put(7)
@@ -68,10 +68,10 @@ struct CallerGroupTests {
         #expect(callerGroup.count == 0)
         #expect(emptied.withLock { $0 } == 1)
         // A caller that leaves after the result does not report an empty group.
-        let answered = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
-        let ticket = answered.join()
-        answered.put(7)
-        answered.leave(ticket)
+        let ended = SharedResult<Int> { _ in emptied.withLock { $0 += 1 } }
+        let ticket = ended.join()
+        ended.put(7)
+        ended.leave(ticket)
         #expect(emptied.withLock { $0 } == 1)
     }
 

@@ -75,9 +75,9 @@ struct PaginationTests {
         let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
         _ = try await lists[1].requireData()
         #expect(await lists[1].requestNextData() == .loaded)
-        #expect(lists.restingIndexes == 1)
+        #expect(lists.idleIndexes == 1)
         try await lists.clear()
-        #expect(lists.restingIndexes == 0)
+        #expect(lists.idleIndexes == 0)
     }
 
     @Test func `C13: page requests are equal if their kinds and errors are equal`() {

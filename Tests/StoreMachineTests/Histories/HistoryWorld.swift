@@ -66,7 +66,7 @@ final class HistoryWorld: Sendable {
             let callers = keys.reduce(0) { sum, key in
                 // A worker of the prefetch queue waits like a caller but is not counted.
                 sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.desk.callers[$0.key] != .prefetch }
-                    + (key.callerGroup?.reply.suspendedCount ?? 0)
+                    + (key.callerGroup?.result.suspendedCount ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
             let waiting = callers + state.clearers.values.count { $0.suspendedCount > 0 }

@@ -311,7 +311,7 @@ struct LiveHistory: RandomHistory {
             if fetches != lines.1 { return "connections: \(fetches) running, \(lines.1) open" }
             if state.queue.running > 0 || state.queue.isBarred { return "cacher: \(state.queue.running) calls run" }
             let callers = keys.reduce(0) { sum, key in
-                sum + key.callers.values.count { $0.suspendedCount > 0 } + (key.callerGroup?.reply.suspendedCount ?? 0)
+                sum + key.callers.values.count { $0.suspendedCount > 0 } + (key.callerGroup?.result.suspendedCount ?? 0)
             }
             if here.0 != callers + here.1 { return "callers: \(here.0) open, \(callers) waiting, \(here.1) working" }
             let joined = keys.flatMap { $0.observers.all }

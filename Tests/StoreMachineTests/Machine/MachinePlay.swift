@@ -76,5 +76,5 @@ extension ModelEvent {
 
 extension KeyMachine {
     /// Whether the engine may forget this key without a loss.
-    var isIdle: Bool { isAtRest && saving.failure == nil }
+    var isForgettable: Bool { isIdle && saving.failure == nil }
 }

@@ -103,7 +103,7 @@ struct MachineWritingTests {
         }
         world.apply(.clearAll)
         while let event = [ModelEvent.emptied, .saved].first(where: world.possibleEvents.contains) { world.apply(event) }
-        #expect(world.stored == nil && world.machine.isIdle)
+        #expect(world.stored == nil && world.machine.isForgettable)
         #expect(world.violations == [])
     }
 

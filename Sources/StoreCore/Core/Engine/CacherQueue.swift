@@ -231,11 +231,11 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     /// Drops the oldest failed save of an idle key if there are too many of them.
     ///
-    /// - Parameter isAtRest: Whether a key is kept only because its save failed.
+    /// - Parameter isIdle: Whether a key is kept only because its save failed.
     /// - Returns: The dropped key.
-    mutating func dropExcessFailure(where isAtRest: (Key) -> Bool) -> Key? {
+    mutating func dropExcessFailure(where isIdle: (Key) -> Bool) -> Key? {
         guard failures.count > Self.failureLimit else { return nil }
-        let idle = failures.filter { isAtRest($0.key) }
+        let idle = failures.filter { isIdle($0.key) }
         guard idle.count > Self.failureLimit, let oldest = idle.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
         failures[oldest] = nil
         return oldest

@@ -124,11 +124,6 @@ final class FetchWait: Sendable {
     }
 }
 
-extension CallerNeed {
-    /// Whether the caller waits for a fetch regardless of the content.
-    fileprivate var alwaysWaits: Bool { self == .origin || self == .refresh }
-}
-
 extension StoreEngine {
     /// The identity of a live key in the graph of waits; `nil` for an idle key.
     func identity(of param: BoxedKey) -> FetchedKey? {
@@ -138,23 +133,25 @@ extension StoreEngine {
     /// Makes a request on behalf of a fetch. Fails if waiting would close a cycle.
     // Never inlined, so that callers outside fetches do not pay for its frame.
     @inline(never)
-    func ask(
+    func request(
         _ param: BoxedKey, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
         let wait = FetchWait(scope)
         defer { wait.end() }
         // Refuses before the machine begins a fetch, which would interrupt and restart the page request that waits here.
-        if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
-        switch pose(param, id, { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }) {
-        case .answered(let answer):
-            return answer
-        case .waiting(let reply):
+        if need == .origin || need == .refresh, let key = identity(of: param), !wait.begin(awaiting: key) {
+            return .failure(reentrance(param))
+        }
+        switch admit(id, to: param, { _, _ in need }) {
+        case .immediate(let result):
+            return result
+        case .waiting(let result):
             // A key that is no longer live has resumed the caller already.
             if let key = identity(of: param), !wait.begin(awaiting: key) {
                 release(id, of: param)
                 return .failure(reentrance(param))
             }
-            return await reply.value { release(id, of: param) }
+            return await result.value { release(id, of: param) }
         }
     }
 

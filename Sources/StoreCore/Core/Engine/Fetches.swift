@@ -155,7 +155,7 @@ final class Fetches: Sendable {
 
     /// The error of the attempt in which the current task runs, if its time is over.
     fileprivate static var timeout: StoreError? {
-        guard case .failure(let error as StoreError)? = limited?.answer, error.code == .fetchTimedOut else { return nil }
+        guard case .failure(let error as StoreError)? = limited?.result, error.code == .fetchTimedOut else { return nil }
         return error
     }
 
@@ -186,7 +186,7 @@ extension StoreError {
 }
 
 extension FetchOrder {
-    fileprivate func request<BoxedKey>(for param: BoxedKey) -> OriginRequest<BoxedKey> {
+    fileprivate func request(for param: BoxedKey) -> OriginRequest<BoxedKey> {
         switch self {
         case .content(let validator, let pages):
             if case .page(let direction, let key) = pages.start {

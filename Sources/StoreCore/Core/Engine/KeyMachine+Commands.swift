@@ -104,7 +104,7 @@ extension KeyMachine {
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
-    mutating func commandBegan(_ id: UUID, _ transition: inout Transition) {
+    mutating func commandAttempted(_ id: UUID, _ transition: inout Transition) {
         guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
         book.patches[position].command?.isAttempted = true
         guard origin.isKnown else { return }
@@ -116,7 +116,7 @@ extension KeyMachine {
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
-    mutating func commandSucceeded(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
+    mutating func commandDelivered(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
         if let position = book.patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
             let patch = book.patches[position]
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
@@ -135,13 +135,6 @@ extension KeyMachine {
         // cleared.
         let isDone = !book.patches.contains { $0.command?.id == id }
         return isDone && !book.foldedCommands.contains(id) ? book.foldedCommands + [id] : book.foldedCommands
-    }
-
-    /// Content was fetched or pushed: it may contain the changes of commands with an attempted delivery.
-    mutating func noteFetch() {
-        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
-            book.patches[position].isBeforeFetch = true
-        }
     }
 
     /// Commands were refused, taken back, or cleared: removes their patches.
@@ -188,7 +181,7 @@ extension KeyMachine {
         origin.forgetKeys()
         supersedePages(&transition)
         if book.held == nil || isSuperseding { create(first, &transition) }
-        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeWithContent(&transition) }
         // No fetch begins again, so nothing else would end the wait.
         if desk.refreshCallers > 0 { resumeCallers(&transition) { $0 == .refresh ? .done : nil } }
         if !wasRead { readmitCallers(&transition) }
@@ -207,12 +200,24 @@ extension KeyMachine {
     /// Whether a command creates the entity of this key, which the origin does not know.
     var isTemporary: Bool { book.patches.contains { $0.first != nil } }
 
-    /// Serves a request for a fetch of a temporary key, which is never fetched.
-    mutating func serveTemporary(_ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-        book.held?.deadline = .distantFuture
-        resumeAfterUpdate(&transition)
-        resumeCallers(&transition) { $0 == .refresh ? .done : nil }
+    /// Ends a request for a fetch of an entity that the origin does not have: it is not created yet, or was removed.
+    ///
+    /// - Returns: `false` if a fetch must begin.
+    mutating func endsWithoutOrigin(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
+        if !book.patches.isEmpty, isTemporary {
+            (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+            book.held?.deadline = .distantFuture
+            resumeWithContent(&transition)
+            resumeCallers(&transition) { $0 == .refresh ? .done : nil }
+            return true
+        }
+        if origin.isAbandoned {
+            refuseAbandoned(&transition)
+            return true
+        }
+        guard origin.isRemoved else { return false }
+        if forceRefresh { origin.isRemoved = false } else { refuse(StoreError.removedEntity, &transition) }
+        return !forceRefresh
     }
 
     /// Whether one of these commands alone creates the entity of this key.
@@ -269,8 +274,7 @@ extension KeyMachine {
             transition.discarded.append(content)
             book.held = nil
         }
-        for patch in book.patches { transition.leftovers.append(patch) }
-        book.patches = []
+        discardPatches(folding: false, &transition) { _ in true }
         rebuildOverlay(&transition)
         dropFlight(&transition)
         forgetFailures(into: &transition.leftovers)
@@ -278,14 +282,16 @@ extension KeyMachine {
         return moved.map { ($0.key, $0.value) }
     }
 
-    /// The temporary key is replaced: returns its content and its patches, and removes them from this machine.
-    mutating func commandMoved(_ id: UUID, _ transition: inout Transition) -> (content: Content?, patches: [Patch<Content>]) {
-        let content = book.held?.record.content
-        let moved = book.patches.filter { $0.command != nil && $0.command?.id != id }
+    /// The temporary key is replaced: removes its content, its patches and its observers from this machine, and returns them.
+    mutating func commandMoved(
+        _ id: UUID, _ transition: inout Transition
+    ) -> (content: Content?, patches: [Patch<Content>], isObserved: Bool) {
+        let patches = book.patches.filter { $0.command != nil && $0.command?.id != id }
+        let moved = (content: book.held?.record.content, patches: patches, isObserved: desk.observers > 0)
         removePatches(&transition) { _ in true }
         desk.observers = 0
         cleared(&transition)
-        return (content, moved)
+        return moved
     }
 
     /// The entity of this key was created under a temporary one.
@@ -354,8 +360,7 @@ extension KeyMachine {
         transition.noteFetched(origin.flight?.stamp, over: nil)
         settleLinks(&transition)
         wakes.refetchesAtDeadline = false
-        book.contentNumber += 1
-        sides?.mergeIndex = nil
+        contentReplaced()
         rebuildOverlay(&transition)
         mirror(&transition)
         transition.publishes = true
@@ -390,12 +395,7 @@ extension KeyMachine {
     }
 
     private mutating func removePatches(_ transition: inout Transition, of fits: (CommandMark) -> Bool) {
-        guard !book.patches.isEmpty else { return }
-        book.patches.removeAll { patch in
-            guard let command = patch.command, fits(command) else { return false }
-            transition.leftovers.append(patch)
-            return true
-        }
+        discardPatches(folding: false, &transition) { $0.command.map(fits) == true }
     }
 
     private mutating func patchesChanged(_ transition: inout Transition) {

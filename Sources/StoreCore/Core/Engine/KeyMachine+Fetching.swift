@@ -17,13 +17,8 @@ extension KeyMachine {
             report(.coalesced, &transition)
             return
         }
-        if !book.patches.isEmpty, isTemporary { return serveTemporary(&transition) }
-        if origin.isAbandoned { return refuseAbandoned(&transition) }
-        if origin.isRemoved {
-            guard forceRefresh else { return refuse(StoreError.removedEntity, &transition) }
-            origin.isRemoved = false
-        }
-        if origin.isStreaming, joinStream(forceRefresh: forceRefresh, &transition) { return }
+        if endsWithoutOrigin(forceRefresh: forceRefresh, &transition) { return }
+        if joinStream(forceRefresh: forceRefresh, &transition) { return }
         // A caller for a refresh may still wait to be admitted.
         let forceRefresh = forceRefresh || desk.refreshCallers > 0 || desk.forceRefreshPending
         if forceRefresh { supersedePages(&transition) } else { interruptPages(&transition) }
@@ -115,11 +110,8 @@ extension KeyMachine {
             let stamp = fetched.stamp(requestedAt: flight.stamp)
             let isOutdated = stamp < flight.stamp && stamp < book.linked?.value.stamp ?? 0
             // Fetches older than the confirmation of a mutation were canceled, so this result contains the confirmed changes, unless it
-            // comes from a cache and is older than the content or the confirmation. That of a command may be unknown.
-            if !isOutdated {
-                discardPatches(&transition) { $0.isConfirmed && (stamp == flight.stamp || $0.confirmed == .max || $0.confirmed <= stamp) }
-            }
-            if !book.patches.isEmpty { noteFetch() }
+            // comes from a cache and is older than the content or the confirmation.
+            contentArrived(at: isOutdated ? nil : stamp < flight.stamp ? stamp : .max, &transition)
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
@@ -154,16 +146,9 @@ extension KeyMachine {
 
     /// Resumes the callers that waited for a fetch with its result.
     mutating func resumeAfterFetch(_ transition: inout Transition) {
-        let (content, revision) = (self.content, book.revision)
         // Content with a lifetime of zero is valid for the callers that waited for this fetch (C11).
-        resumeCallers(&transition) { need in
-            switch need {
-            case .content, .origin: content.map { .content($0) }
-            case .freshness, .prefetch: .done
-            case .pageAfterFetch: .page(.notLoadedYet)
-            default: nil
-            }
-        }
+        resumeWithContent(&transition)
+        let revision = book.revision
         for (id, need) in desk.callers where need == .refresh {
             desk.forget(id)
             desk.register(id, .saved(revision))
@@ -178,7 +163,7 @@ extension KeyMachine {
 
     mutating func flightFailed(_ error: any Error, _ transition: inout Transition) {
         fail(error, &transition)
-        failInterruptedPages(error, &transition)
+        endInterruptedPages(.failed(error), &transition)
         let contentResult = failureResult(error, &transition)
         resumeCallers(&transition) { need in
             switch need {

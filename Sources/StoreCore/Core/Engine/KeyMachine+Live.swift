@@ -9,6 +9,84 @@ internal import Foundation
 // A stream connects, is connected, and after a failure waits to connect again. While it connects, it is the key's fetch: observers see it
 // load, and callers wait for its first value. While it is connected, its content is valid and nothing is fetched.
 
+/// The stream of a key whose origin pushes, from the first connection until the stream is over.
+struct LiveStream<Content: Sendable> {
+    enum Connection: Hashable {
+        /// It has not delivered a value, and is the key's fetch.
+        case connecting(Flight)
+        case connected(Ticket, since: MonotonicInstant)
+        /// The stream connects again at this time.
+        case waiting(until: MonotonicInstant)
+    }
+
+    /// The stream's last value.
+    enum LastValue {
+        case none
+        /// The accepted content.
+        case accepted
+        /// The accepted content was set by others after this value (L3).
+        case overtaken(Content, Validator?)
+    }
+
+    var connection: Connection
+    /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
+    var attempt = 1
+    /// The time at which a silent connection ends.
+    var silenceEnds: MonotonicInstant?
+    var last: LastValue
+
+    /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
+    var revision = Ticket(number: 0)
+    var lastSave: MonotonicInstant?
+    /// The time at which the last value is saved.
+    var saveDue: MonotonicInstant?
+
+    init(_ flight: Flight) {
+        connection = .connecting(flight)
+        last = flight.revalidates ? .accepted : .none
+    }
+
+    /// The connection; `nil` while the stream waits to connect again.
+    var ticket: Ticket? {
+        switch connection {
+        case .connecting(let flight): flight.ticket
+        case .connected(let ticket, since: _): ticket
+        case .waiting: nil
+        }
+    }
+
+    var reconnectsAt: MonotonicInstant? { if case .waiting(let time) = connection { time } else { nil } }
+    var hasValue: Bool { if case .none = last { false } else { true } }
+
+    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
+    func nextWake(isWanted: Bool) -> MonotonicInstant? {
+        let start = isWanted ? reconnectsAt : nil
+        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
+        return wake == .distantFuture ? nil : wake
+    }
+}
+
+extension OriginWork {
+    @inline(__always)
+    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
+
+    /// Whether the current connection of the stream has delivered a value.
+    var isConnected: Bool {
+        guard case .streaming(let stream) = phase, case .connected = stream.value.connection else { return false }
+        return true
+    }
+
+    var stream: LiveStream<Content>? { if case .streaming(let stream) = phase { stream.value } else { nil } }
+
+    mutating func changeStream(_ change: (inout LiveStream<Content>) -> Void) {
+        guard case .streaming(var stream) = phase else { return }
+        // Releases the other reference, so that the stream is changed in place.
+        phase = .idle
+        change(&stream.value)
+        phase = .streaming(stream)
+    }
+}
+
 extension KeyMachine {
     /// Lets the stream serve a request for a fetch.
     ///
@@ -96,8 +174,7 @@ extension KeyMachine {
     ) {
         connected(&transition)
         forgetValue(&transition)
-        discardPatches(&transition) { $0.isConfirmed }
-        if !book.patches.isEmpty { noteFetch() }
+        contentArrived(&transition)
         let details = validator.flatMap { RecordDetails(freshness: .unspecified, validator: $0) }
         if let last, transition.showsEntities {
             transition.noteChanged(from: last, over: book.held?.record.content)
@@ -111,8 +188,7 @@ extension KeyMachine {
     /// Changes the accepted content, which is the stream's last value. It is copied only if a snapshot of it is in use.
     private mutating func changeInPlace(_ change: (inout Content) -> Void, _ validator: Validator?, _ transition: inout Transition) {
         connected(&transition)
-        discardPatches(&transition) { $0.isConfirmed }
-        if !book.patches.isEmpty { noteFetch() }
+        contentArrived(&transition)
         guard var record = book.held?.record else { return }
         book.held = nil
         // Places need the older content, which keeps the change from being made in place.
@@ -128,8 +204,7 @@ extension KeyMachine {
         book.held = HeldRecord(record, deadline: .distantFuture)
         wakes.refetchesAtDeadline = false
         book.epoch = transition.tickets.next()
-        book.contentNumber += 1
-        sides?.mergeIndex = nil
+        contentReplaced()
         forgetFailures(into: &transition.leftovers)
         acceptedContentChanged(.set, &transition)
         valueAccepted(&transition)

@@ -1,6 +1,109 @@
 // Pages of a list (C13): both directions load concurrently, each with one fetch at a time. A page of an older list is never added.
 
+/// The page requests at both sides of a list (C13), and the index that merges pages.
+struct Sides {
+    var next = Side()
+    var prev = Side()
+    /// The page merger's index of the content; dropped when the content changes in another way.
+    var mergeIndex: AnyObject?
+
+    @inline(__always)
+    var isLoading: Bool { next.ticket != nil || prev.ticket != nil }
+    @inline(__always)
+    var isInterrupted: Bool { next.isInterrupted || prev.isInterrupted }
+
+    subscript(direction: PageDirection) -> Side {
+        get { direction == .next ? next : prev }
+        set { if direction == .next { next = newValue } else { prev = newValue } }
+    }
+
+    mutating func forgetFailures(into leftovers: inout [any Sendable]) {
+        next.forgetFailure(into: &leftovers)
+        prev.forgetFailure(into: &leftovers)
+    }
+}
+
+/// The page request in one direction of a list.
+struct Side {
+    enum Request {
+        case none
+        case loading(Ticket)
+        /// It begins again when no fetch of the list runs. Never the case after a transition without such a fetch.
+        case interrupted
+    }
+
+    var request = Request.none
+    /// The stamp of the start of the request; zero in a store without links.
+    var stamp: Stamp = 0
+    var failure: (any Error)?
+
+    /// The running request.
+    @inline(__always)
+    var ticket: Ticket? { if case .loading(let ticket) = request { ticket } else { nil } }
+    @inline(__always)
+    var isInterrupted: Bool { if case .interrupted = request { true } else { false } }
+
+    mutating func forgetFailure(into leftovers: inout [any Sendable]) {
+        guard let failure else { return }
+        leftovers.append(failure)
+        self.failure = nil
+    }
+}
+
+/// The page keys after the content is replaced.
+enum PageKeys: Hashable, Sendable {
+    case kept
+    case replaced(next: String?, prev: String?)
+}
+
 extension KeyMachine {
+    @inline(__always)
+    func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
+        guard sides != nil else { return .none }
+        if isLoading(direction) { return .loading }
+        if let error = self[direction].failure { return .error(rawError: error) }
+        return .fixed(canRequestAdditionalData: hasPage(direction))
+    }
+
+    /// The distinguishing parts of a completed state.
+    // Mutating, like `sight`.
+    @inline(__always)
+    var completedKind: Sight.Kind {
+        mutating get {
+            guard let sides else { return .completed(next: .none, prev: .none) }
+            let details = book.held?.record.details
+            return .completed(
+                next: Sight.Page(
+                    isLoading: sides.next.ticket != nil, hasFailed: sides.next.failure != nil, hasPage: details?.hasPage(.next) == true),
+                prev: Sight.Page(
+                    isLoading: sides.prev.ticket != nil, hasFailed: sides.prev.failure != nil,
+                    hasPage: rules.isTwoWay && details?.hasPage(.prev) == true))
+        }
+    }
+
+    // Each of these reads one word. Reading a whole side or a page key would copy its references.
+
+    @inline(__always)
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
+
+    @inline(__always)
+    private func hasPage(_ direction: PageDirection) -> Bool {
+        rules.hasSide(direction) && book.held?.record.details?.hasPage(direction) == true
+    }
+
+    func pageKey(_ direction: PageDirection) -> String? {
+        // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
+        guard rules.hasSide(direction) else { return nil }
+        return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
+    }
+
+    subscript(direction: PageDirection) -> Side {
+        get { sides?[direction] ?? Side() }
+        set { sides?[direction] = newValue }
+    }
+
+    // MARK: Requests
+
     /// A caller requests a page; the accepted content is known.
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ transition: inout Transition
@@ -31,7 +134,7 @@ extension KeyMachine {
 
     private mutating func startPage(_ direction: PageDirection, _ key: String, _ transition: inout Transition) {
         let ticket = transition.tickets.next()
-        self[direction].ticket = ticket
+        self[direction].request = .loading(ticket)
         if transition.links != nil { self[direction].stamp = transition.stamp() }
         transition.actions.append(.fetch(ticket, .page(direction, key: key)))
         transition.publishes = true
@@ -58,7 +161,7 @@ extension KeyMachine {
             report(.droppedAsOutdated(.page(direction)), &transition)
             return
         }
-        self[direction].ticket = nil
+        self[direction].request = .none
         self[direction].forgetFailure(into: &transition.leftovers)
         transition.publishes = true
         switch result {
@@ -78,7 +181,7 @@ extension KeyMachine {
         }
         extendHeld(by: page, fetched.details, list, direction, &transition)
         acceptedContentChanged(.derived, &transition)
-        resumePageCallers(direction, asked: .loaded, joined: .joined, &transition)
+        resumePageCallers(direction, .loaded, joined: .joined, &transition)
     }
 
     /// Adds a page in place. The array is copied only if a snapshot of it is in use.
@@ -95,7 +198,10 @@ extension KeyMachine {
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
-        transition.notePage(stamp, page)
+        if transition.links != nil {
+            transition.linkChange = .page(stamp, page)
+            transition.discarded.append(page)
+        }
         let before = list.count(record.content)
         var index = sides?.mergeIndex
         sides?.mergeIndex = nil
@@ -112,15 +218,20 @@ extension KeyMachine {
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
         self[direction].failure = error
-        resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
+        resumePageCallers(direction, .failed(error), &transition)
     }
 
     /// Drops page requests permanently, because the list is reset or its keys are replaced.
     mutating func supersedePages(_ transition: inout Transition) {
         interruptPages(&transition)
+        endInterruptedPages(.superseded, &transition)
+    }
+
+    /// Ends interrupted page requests, which do not begin again.
+    mutating func endInterruptedPages(_ outcome: PageRequest, _ transition: inout Transition) {
         for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
-            resumePageCallers(direction, asked: .superseded, joined: .superseded, &transition)
+            self[direction].request = .none
+            resumePageCallers(direction, outcome, &transition)
         }
     }
 
@@ -133,8 +244,7 @@ extension KeyMachine {
 
     mutating func interruptPage(_ direction: PageDirection, _ transition: inout Transition) {
         guard let ticket = self[direction].ticket else { return }
-        self[direction].ticket = nil
-        self[direction].isInterrupted = true
+        self[direction].request = .interrupted
         transition.actions.append(.cancel(ticket))
         transition.publishes = true
     }
@@ -143,23 +253,28 @@ extension KeyMachine {
     mutating func resumePages(_ transition: inout Transition) {
         guard origin.flight == nil else { return }
         for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
+            self[direction].request = .none
             // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
                 startPage(direction, key, &transition)
             } else {
-                resumePageCallers(direction, asked: .noPage, joined: .noPage, &transition)
+                resumePageCallers(direction, .noPage, &transition)
             }
         }
     }
 
-    /// The fetch that interrupted the page requests has failed, and the list is as it was.
-    mutating func failInterruptedPages(_ error: any Error, _ transition: inout Transition) {
-        for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].isInterrupted = false
-            resumePageCallers(direction, asked: .failed(error), joined: .failed(error), &transition)
+    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
+    mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
+        if let record, let content = book.held?.record.content {
+            book.held?.record.fields.nextKey = record.nextKey
+            book.held?.record.fields.prevKey = record.prevKey
+            book.held?.record.fields.guessedEnd = record.guessedEnd
+            let pages = rules.resized(record.fields.pages, from: record.content, to: content)
+            book.held?.record.fields.pages = pages
+            acceptedContentChanged(.derived, &transition)
         }
+        readmitCallers(&transition)
     }
 
     // MARK: Confirmations
@@ -205,12 +320,12 @@ extension KeyMachine {
     }
 
     private mutating func resumePageCallers(
-        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ transition: inout Transition
+        _ direction: PageDirection, _ outcome: PageRequest, joined: PageRequest? = nil, _ transition: inout Transition
     ) {
         resumeCallers(&transition) { need in
             switch need {
-            case .page(direction, continueWhenError: _): .page(asked)
-            case .joinedPage(direction): .page(joined)
+            case .page(direction, continueWhenError: _): .page(outcome)
+            case .joinedPage(direction): .page(joined ?? outcome)
             default: nil
             }
         }

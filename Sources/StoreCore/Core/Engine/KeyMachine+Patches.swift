@@ -1,5 +1,22 @@
 // Optimistic mutations (C14): patches lie over the accepted content, oldest first, and are never saved.
 
+/// An optimistic change that is not yet part of the accepted content.
+struct Patch<Content: Sendable>: Sendable {
+    var id: Ticket
+    var isConfirmed = false
+    /// The stamp of the confirmation in a store with links; unknown for commands of an earlier process.
+    var confirmed = Stamp.max
+    /// Whether a page was added after this change, so that the mutation's response may lack it.
+    var isBeforePage = false
+    /// Whether content was fetched after the origin may have made this change.
+    var isBeforeFetch = false
+    /// The command of an outbox that this change belongs to; `nil` for a mutation.
+    var command: CommandMark?
+    /// The first content of an entity that the command creates.
+    var first: Content?
+    var apply: @Sendable (inout Content) -> Void
+}
+
 extension KeyMachine {
     /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change.
     ///
@@ -84,7 +101,7 @@ extension KeyMachine {
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
             wakes.refetchesAfterMutations = false
-            if desk.hasCallersOfContent { resumeAfterUpdate(&transition) }
+            if desk.hasCallersOfContent { resumeWithContent(&transition) }
             return true
         case .part(let replace):
             changeHeld(&transition, replace)
@@ -128,14 +145,33 @@ extension KeyMachine {
         book.overlay = patched
     }
 
-    /// Removes matching patches without showing the content again, and notes the commands of those that it folds.
-    mutating func discardPatches(_ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
+    /// Removes matching patches without showing the content again.
+    ///
+    /// - Parameters:
+    ///   - folding: Whether the content contains their changes, so that their commands are noted.
+    ///   - transition: The transition.
+    ///   - fits: Returns whether a patch is removed.
+    mutating func discardPatches(folding: Bool = true, _ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
         guard !book.patches.isEmpty else { return }
         for patch in book.patches where fits(patch) {
-            noteFolded(patch)
+            if folding { noteFolded(patch) }
             transition.leftovers.append(patch)
         }
         book.patches.removeAll(where: fits)
+    }
+
+    /// Content was fetched or pushed: removes the changes that it contains. It may also contain those of commands with an attempt.
+    ///
+    /// - Parameters:
+    ///   - stamp: The time of the content, which contains the changes that were confirmed before; `nil` if it is older than the content
+    ///     that it follows. The confirmation of a command may have no known time.
+    ///   - transition: The transition.
+    mutating func contentArrived(at stamp: Stamp? = .max, _ transition: inout Transition) {
+        guard !book.patches.isEmpty else { return }
+        if let stamp { discardPatches(&transition) { $0.isConfirmed && ($0.confirmed == .max || $0.confirmed <= stamp) } }
+        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
+            book.patches[position].isBeforeFetch = true
+        }
     }
 
     /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.

@@ -37,20 +37,20 @@ extension KeyMachine {
     ///
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
-        var answer: CallerResult<Content>?
+        var result: CallerResult<Content>?
         if origin.isKnown || need.isSavedNeed || need == .allSaved {
-            answer = admit(id, need, &transition)
+            result = admit(id, need, &transition)
         } else {
             desk.register(id, need)
             beginReading(&transition)
         }
         endTransition(&transition)
-        return answer
+        return result
     }
 
     /// A caller has left: it was canceled, or no longer needs the accepted content. It may have been resumed already.
     mutating func callerLeft(_ id: CallerID, _ transition: inout Transition) {
-        if case .savedEdit(let awaited) = desk.callers[id] { editorLeft(awaited) }
+        if rules.isShared, case .savedEdit(let awaited) = desk.callers[id] { saving.leaveUnattended(awaited) }
         desk.forget(id)
         endTransition(&transition)
     }
@@ -62,7 +62,7 @@ extension KeyMachine {
             // A key that is prefetched twice is fetched once and takes one place in the queue.
             return .done
         case .content, .freshness, .prefetch:
-            if let answer = resultFromAccepted(need, &transition) { return answer }
+            if let result = resultFromAccepted(need, &transition) { return result }
             desk.register(id, need)
             startFlight(forceRefresh: false, &transition)
         case .cached:
@@ -202,7 +202,8 @@ extension KeyMachine {
             switch result {
             case .success(let record): book.held = record
             case .failure(let error):
-                failCacheCallers(error, &transition)
+                // These callers depend on the cacher alone.
+                resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
                 if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }
             }
             becomeRead(&transition)
@@ -221,11 +222,6 @@ extension KeyMachine {
         if rules.inheritsContext, origin.reading == nil { transition.actions.append(.readEnded) }
     }
 
-    /// Fails the callers that depend on the cacher alone: for `.cache`, and for an invalidation to be saved.
-    private mutating func failCacheCallers(_ error: any Error, _ transition: inout Transition) {
-        resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
-    }
-
     /// A record that could not be read cannot be invalidated. The key stays live, so that the record is not served when it can be read again.
     mutating func invalidationFailed(_ error: any Error, _ transition: inout Transition) {
         noteUnsavedChange(.invalidation, &transition)
@@ -239,7 +235,7 @@ extension KeyMachine {
         guard origin.isKnown else { return }
         for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved {
             desk.forget(id)
-            if let answer = admit(id, need, &transition) { transition.actions.append(.resume(id, answer)) }
+            if let result = admit(id, need, &transition) { transition.actions.append(.resume(id, result)) }
         }
     }
 
@@ -270,7 +266,7 @@ extension KeyMachine {
         let inOrder = desk.callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
             desk.forget(id)
-            if let answer = admit(id, need, &transition) { transition.actions.append(.resume(id, answer)) }
+            if let result = admit(id, need, &transition) { transition.actions.append(.resume(id, result)) }
         }
     }
 
@@ -279,8 +275,8 @@ extension KeyMachine {
     /// Resumes each caller for which `choose` returns a result.
     mutating func resumeCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerResult<Content>?) {
         for (id, need) in desk.callers {
-            guard let answer = choose(need) else { continue }
-            transition.actions.append(.resume(id, answer))
+            guard let result = choose(need) else { continue }
+            transition.actions.append(.resume(id, result))
             desk.forget(id)
         }
     }

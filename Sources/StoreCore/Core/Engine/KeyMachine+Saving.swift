@@ -36,7 +36,7 @@ extension KeyMachine {
     ) {
         guard var ended = saving.end() else { return }
         if let error {
-            if isAwaitedByEditors(ended.revision) { ended.change?.isUnattended = true }
+            if isAwaitedByUpdates(ended.revision) { ended.change?.isUnattended = true }
             saving.keep(ended.change)
             report(.cacherFault(removing ? .remove : .save, error), &transition)
         } else {
@@ -44,9 +44,7 @@ extension KeyMachine {
             report(removing ? .removed : .saved, &transition)
         }
         saveEnded(ended.revision, failure: error, &transition)
-        if let error { yieldToNewerRecord(after: error, &transition) }
-        readAgain(&transition)
-        unparkFlight(&transition)
+        readChangesOfOthers(after: error, &transition)
         endTransition(&transition)
     }
 
@@ -67,10 +65,10 @@ extension KeyMachine {
         saving.tried = revision
         noteUnsavedChange(failure == nil ? nil : .content, &transition)
         guard !desk.callers.isEmpty else { return }
-        let answer = failure.map { CallerResult<Content>.failure($0) } ?? .done
+        let result = failure.map { CallerResult<Content>.failure($0) } ?? .done
         resumeCallers(&transition) { need in
             switch need {
-            case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? answer : nil
+            case .saved(let awaited), .savedEdit(let awaited): awaited <= revision ? result : nil
             default: nil
             }
         }
@@ -119,7 +117,7 @@ extension KeyMachine {
         // If the revisions differ, newer content is being saved.
         case .content: saving.tried == book.revision
         // If the key is live, its observers and callers have seen it without content, and a fetch serves them.
-        case .invalidation: isAtRest
+        case .invalidation: isIdle
         }
     }
 

@@ -22,6 +22,21 @@ struct SharedKey: Hashable {
     static var gap: Revision { Revision(number: .max, writer: .max) }
 }
 
+/// A change of the content on its way to a shared cacher.
+struct OutgoingChange: Hashable {
+    /// The base; `nil` overwrites every change of others.
+    var base: Revision?
+    /// Whether the content is derived from the content before; otherwise it replaces it.
+    var isDerived: Bool
+    /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
+    var invalidates = false
+    /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
+    var isUnattended = false
+
+    /// Whether a newer record may replace the content without a loss: it was fetched, or extended by a page.
+    var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
+}
+
 /// The origin of a change of the content.
 enum ContentChange: Hashable {
     /// A caller has set or removed the content.
@@ -111,7 +126,8 @@ extension KeyMachine {
         if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
         saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
         origin.outdateNewerRecord()
-        retryFailedChange(&transition)
+        // A retried save is refused if it is outdated. Content that a newer record may replace is not saved again.
+        if saving.failure != .content || saving.next?.isReplaceable == false { retrySave(&transition) }
         readAgain(&transition)
         endTransition(&transition)
     }
@@ -137,7 +153,7 @@ extension KeyMachine {
     mutating func readAgain(_ transition: inout Transition) {
         guard saving.elsewhere.unreadBase != nil, mayReadAgain else { return }
         beginReading(&transition)
-        origin.awaitNewerRecord(of: saving.elsewhere.unread)
+        origin.reread?.purpose = .newerRecord(saving.elsewhere.unread, isOutdated: false)
     }
 
     /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
@@ -206,8 +222,7 @@ extension KeyMachine {
         if let old = book.held?.record.content { transition.discarded.append(old) }
         book.held = newer
         if origin.isConnected { book.held?.deadline = .distantFuture }
-        book.contentNumber += 1
-        sides?.mergeIndex = nil
+        contentReplaced()
         forgetFailures(into: &transition.leftovers)
         wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         book.revision = transition.tickets.next()
@@ -217,15 +232,18 @@ extension KeyMachine {
         transition.publishes = true
         saveEnded(book.revision, failure: nil, &transition)
         if isUsable {
-            if desk.hasCallersOfContent { resumeAfterUpdate(&transition) }
+            if desk.hasCallersOfContent { resumeWithContent(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         } else if wasFetching || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
     }
 
-    /// Begins a fetch that waited for a record of another user which this store has overwritten, so that nothing will be read.
-    mutating func unparkFlight(_ transition: inout Transition) {
+    /// A save has ended: reads the newer record of another user, or begins the fetch that waited for it.
+    mutating func readChangesOfOthers(after error: (any Error)?, _ transition: inout Transition) {
+        if let error { yieldToNewerRecord(after: error, &transition) }
+        readAgain(&transition)
+        // If this store has overwritten that record, nothing will be read.
         guard origin.flight?.isParked == true, saving.elsewhere.unreadBase == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
@@ -259,39 +277,20 @@ extension KeyMachine {
     /// Whether a newer record of another user may replace the content: no change is being saved or has failed to be.
     var mayAdopt: Bool { saving.tried == book.revision && !saving.isRunning && saving.next?.isReplaceable != false }
 
-    // MARK: Callers that no longer wait
-
     /// Whether callers of `update { }` wait for the save of this revision, so that they stop waiting when it fails.
-    func isAwaitedByEditors(_ saved: Ticket) -> Bool {
+    func isAwaitedByUpdates(_ saved: Ticket) -> Bool {
         guard rules.isShared else { return false }
         return desk.callers.values.contains { need in if case .savedEdit(let awaited) = need { awaited <= saved } else { false } }
     }
 
-    /// A caller of `update { }` was canceled while it waited for its save.
-    mutating func editorLeft(_ awaited: Ticket) {
-        guard rules.isShared else { return }
-        saving.leaveUnattended(awaited)
-    }
-
-    /// Another user may have changed the key: a failed save finds out by itself.
-    mutating func retryFailedChange(_ transition: inout Transition) {
-        if saving.failure == .content, saving.next?.isReplaceable != false { return }
-        retrySave(&transition)
-    }
-
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
-    mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
-        guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, !isLikelyToPass(error), let failed = saving.next else {
-            return
-        }
+    private mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
+        guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, let failed = saving.next,
+            (error as? StoreError)?.code == .unwritableRecord || !RetryPolicy.isTransient(error)
+        else { return }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
         saving.next = OutgoingChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
-    }
-
-    private func isLikelyToPass(_ error: any Error) -> Bool {
-        if let error = error as? StoreError, error.code == .unwritableRecord { return false }
-        return RetryPolicy.isTransient(error)
     }
 
     /// A newer record of another user takes the place of a change that nothing would apply again.

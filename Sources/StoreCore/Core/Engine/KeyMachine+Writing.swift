@@ -1,11 +1,5 @@
 // Updates, clearing, and invalidation (C5), and the step that every change of the content ends with (C6).
 
-/// The page keys after the content is replaced.
-enum PageKeys: Hashable, Sendable {
-    case kept
-    case replaced(next: String?, prev: String?)
-}
-
 extension KeyMachine {
     /// Sets the content; `nil` is the same as `cleared(_:)`.
     ///
@@ -29,13 +23,13 @@ extension KeyMachine {
             origin.forgetKeys()
         } else if !wasRead {
             beginReading(&transition)
-            origin.awaitKeys()
+            origin.reread?.purpose = .pageKeys(isOutdated: false)
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
         if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
-        if desk.hasCallersOfContent || !wasRead { resumeAfterUpdate(&transition) }
+        if desk.hasCallersOfContent || !wasRead { resumeWithContent(&transition) }
         if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
         // Page requests that waited for the old keys continue, too.
         if !wasRead || (awaitedKeys && !origin.awaitsKeys) { readmitCallers(&transition) }
@@ -44,11 +38,11 @@ extension KeyMachine {
     }
 
     /// Resumes callers that no longer need a fetch with the content.
-    mutating func resumeAfterUpdate(_ transition: inout Transition) {
-        let answer = content.map { CallerResult.content($0) }
+    mutating func resumeWithContent(_ transition: inout Transition) {
+        let result = content.map { CallerResult.content($0) }
         resumeCallers(&transition) { need in
             switch need {
-            case .content, .origin, .cached: answer
+            case .content, .origin, .cached: result
             case .freshness, .prefetch: .done
             case .pageAfterFetch: .page(.notLoadedYet)
             default: nil
@@ -75,19 +69,6 @@ extension KeyMachine {
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }
         if keys != .kept, rules.list?.window != nil { fields.pages = nil }
         return fields
-    }
-
-    /// The record with the page keys of an updated list has been read; `nil` if its keys are of no use.
-    mutating func adoptKeys(of record: CacheRecord<Content>?, _ transition: inout Transition) {
-        if let record, let content = book.held?.record.content {
-            book.held?.record.fields.nextKey = record.nextKey
-            book.held?.record.fields.prevKey = record.prevKey
-            book.held?.record.fields.guessedEnd = record.guessedEnd
-            let pages = rules.resized(record.fields.pages, from: record.content, to: content)
-            book.held?.record.fields.pages = pages
-            acceptedContentChanged(.derived, &transition)
-        }
-        readmitCallers(&transition)
     }
 
     /// Removes the content and all details.
@@ -177,12 +158,17 @@ extension KeyMachine {
         if keepingContent {
             forgetFailure(into: &transition.leftovers)
         } else {
-            book.contentNumber += 1
-            sides?.mergeIndex = nil
+            contentReplaced()
             forgetFailures(into: &transition.leftovers)
         }
         acceptedContentChanged(change, &transition)
         if desk.invalidatePending { settleInvalidation(&transition) }
+    }
+
+    /// Counts a new content, which the merge index of a list does not describe.
+    mutating func contentReplaced() {
+        book.contentNumber += 1
+        sides?.mergeIndex = nil
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
@@ -219,8 +205,7 @@ extension KeyMachine {
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.
-        for patch in book.patches { transition.leftovers.append(patch) }
-        book.patches = []
+        discardPatches(folding: false, &transition) { _ in true }
         rebuildOverlay(&transition)
         retrySave(&transition)
         endTransition(&transition)

@@ -9,12 +9,12 @@ internal import Foundation
 /// Its inputs are facts (`callerArrived`, `fetchFinished`). Its outputs are ``KeyAction``s, which the engine carries out. Tickets identify
 /// late results, which are dropped.
 ///
-/// Its parts own the state, and each has a file: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves,
-/// ``Desk`` observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles
-/// observers, callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
-/// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared cacher;
-/// `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes. The layer of
-/// linked stores is in `LinkedBook.swift`.
+/// Its parts own the state: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves, ``Desk``
+/// observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles observers,
+/// callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
+/// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared
+/// cacher; `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
+/// The layer of linked stores is in `LinkedBook.swift`.
 struct KeyMachine<Content: Sendable> {
     // The part that each change writes comes first, and the others are written only when they change: then two cores that alternate on a key
     // exchange few cache lines.
@@ -82,17 +82,71 @@ struct KeyMachine<Content: Sendable> {
             if links != nil { linkChange = .fetched(stamp() ?? self.stamp(), over: old) }
         }
 
-        mutating func notePage(_ stamp: Stamp, _ page: Content) {
-            guard links != nil else { return }
-            linkChange = .page(stamp, page)
-            discarded.append(page)
-        }
-
         /// Notes a change of this moment; `other` is the accepted content, if it is not the changed one.
         mutating func noteChanged(from old: Content?, over other: Content? = nil) {
             if links != nil { linkChange = .changed(from: old, at: stamp(), over: other) }
         }
     }
+}
+
+/// The work of a key that waits for a time or for another fact.
+struct Wakes {
+    /// The time at which an unwanted fetch is canceled.
+    var graceEnds: MonotonicInstant?
+    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
+    var refetchesAtDeadline = false
+    /// Whether a trigger came too early and waits for its time.
+    var triggerPending = false
+    /// Whether an observed key is fetched when the last mutation is settled.
+    var refetchesAfterMutations = false
+}
+
+/// The settings of a store that its machines need; one object for all keys.
+final class KeyRules<Content: Sendable>: Sendable {
+    let expiry: Expiry
+    let policy: StorePolicy
+    /// Whether memory in front of the cacher mirrors each accepted record.
+    let hasFront: Bool
+    /// Whether there is a cacher to call.
+    let hasBacking: Bool
+    /// Whether the store has an event hook.
+    let reports: Bool
+    /// The rules of a list; `nil` for content that is not a list.
+    let list: ListRules<Content>?
+    /// Whether the content is a list, which may have pages.
+    let isList: Bool
+    /// Whether the list may have pages before the first one.
+    let isTwoWay: Bool
+    /// The position of a shared cacher; `nil` if the cacher is not shared.
+    let position: (@Sendable () -> Revision)?
+    let isShared: Bool
+    /// Whether fetches inherit the context of their first callers.
+    let inheritsContext: Bool
+    /// Whether the origin pushes, so that a stream replaces single fetches.
+    let isLive: Bool
+
+    init(
+        expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
+        reports: Bool = true, list: ListRules<Content>? = nil, position: (@Sendable () -> Revision)? = nil,
+        isLive: Bool = false
+    ) {
+        self.expiry = expiry
+        self.policy = policy
+        self.hasFront = hasFront
+        self.hasBacking = hasBacking
+        self.reports = reports
+        self.list = list
+        isList = list != nil
+        isTwoWay = list?.isTwoWay == true
+        self.position = position
+        isShared = position != nil
+        inheritsContext = policy.fetchContext == .firstCaller
+        self.isLive = isLive
+    }
+
+    /// Whether content may have pages at this side.
+    @inline(__always)
+    func hasSide(_ direction: PageDirection) -> Bool { direction == .next ? isList : isTwoWay }
 }
 
 // MARK: - Derived properties
@@ -126,52 +180,14 @@ extension KeyMachine {
             if origin.flight != nil { return Sight(kind: .loading, content: number) }
             if origin.failure != nil { return Sight(kind: .error, content: number) }
             guard let number else { return nil }
-            guard let sides else { return Sight(kind: .completed(next: .none, prev: .none), content: number) }
-            let details = book.held?.record.details
-            return Sight(
-                kind: .completed(
-                    next: Sight.Page(
-                        isLoading: sides.next.ticket != nil, hasFailed: sides.next.failure != nil, hasPage: details?.hasPage(.next) == true),
-                    prev: Sight.Page(
-                        isLoading: sides.prev.ticket != nil, hasFailed: sides.prev.failure != nil,
-                        hasPage: rules.isTwoWay && details?.hasPage(.prev) == true)),
-                content: number)
+            return Sight(kind: completedKind, content: number)
         }
-    }
-
-    @inline(__always)
-    func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
-        guard sides != nil else { return .none }
-        if isLoading(direction) { return .loading }
-        if let error = self[direction].failure { return .error(rawError: error) }
-        return .fixed(canRequestAdditionalData: hasPage(direction))
-    }
-
-    // Each of these reads one word. Reading a whole side or a page key would copy its references.
-
-    @inline(__always)
-    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
-
-    @inline(__always)
-    private func hasPage(_ direction: PageDirection) -> Bool {
-        rules.hasSide(direction) && book.held?.record.details?.hasPage(direction) == true
-    }
-
-    func pageKey(_ direction: PageDirection) -> String? {
-        // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
-        guard rules.hasSide(direction) else { return nil }
-        return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
-    }
-
-    subscript(direction: PageDirection) -> Side {
-        get { sides?[direction] ?? Side() }
-        set { sides?[direction] = newValue }
     }
 
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
-    var isAtRest: Bool {
-        desk.isEmpty && origin.isAtRest && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
+    var isIdle: Bool {
+        desk.isEmpty && origin.isIdle && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
             && saving.tried == book.revision
     }
 

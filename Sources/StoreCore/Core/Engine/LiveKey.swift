@@ -13,7 +13,7 @@ struct LiveKey {
     /// The callers that wait for a result of the machine.
     var callers: [CallerID: SharedResult<CallerResult<BoxedContent>>] = [:]
     /// The callers that wait for the content; the machine counts them as one.
-    var callerGroup: (id: CallerID, reply: SharedResult<CallerResult<BoxedContent>>)?
+    var callerGroup: (id: CallerID, result: SharedResult<CallerResult<BoxedContent>>)?
 
     /// The edits with a refused save. Their callers apply them again, to the newer content of another user.
     private var refusedEdits: [CallerID] = []
@@ -39,14 +39,14 @@ struct LiveKey {
     }
 
     /// The result of looking for a state that an observer has not seen.
-    enum Sight: Sendable {
+    enum LookResult: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
         case gone
     }
 
     /// Returns the current state to an observer, unless the observer has seen it.
-    mutating func look(_ id: CallerID) -> Sight {
+    mutating func look(_ id: CallerID) -> LookResult {
         guard let observer = observers[id] else { return .gone }
         guard version > observer.tag, let state = machine.state else { return .nothingNew }
         observers.setTag(version, of: id)
@@ -66,7 +66,7 @@ struct LiveKey {
 
     /// Whether the engine may forget this key without a loss, apart from a failed save.
     // Mutating, so that the machine is read in place: a read through the cell would copy the whole machine.
-    mutating func isAtRest() -> Bool { machine.isAtRest }
+    mutating func isIdle() -> Bool { machine.isIdle }
 
     /// Counts a new state, and takes out the suspensions of all waiting observers.
     ///
@@ -98,11 +98,23 @@ struct LiveKey {
             return callers.removeValue(forKey: id)
         }
         self.callerGroup = nil
-        return callerGroup.reply
+        return callerGroup.result
     }
 
-    /// A caller of a temporary key; `reply` is `nil` if the caller has its result and only keeps the key live.
-    typealias MovedCaller = (id: CallerID, need: CallerNeed, reply: SharedResult<CallerResult<BoxedContent>>?, isCallerGroup: Bool)
+    /// A caller arrives.
+    ///
+    /// - Returns: Its result, or the shared result that it waits for.
+    mutating func callerArrived(
+        _ id: CallerID, needing need: CallerNeed, _ transition: inout KeyMachine<BoxedContent>.Transition
+    ) -> Admission {
+        if let result = machine.callerArrived(id, needing: need, &transition) { return .immediate(result) }
+        let result = SharedResult<CallerResult<BoxedContent>>()
+        callers[id] = result
+        return .waiting(result)
+    }
+
+    /// A caller of a temporary key; `result` is `nil` if the caller has its result and only keeps the key live.
+    typealias MovedCaller = (id: CallerID, need: CallerNeed, result: SharedResult<CallerResult<BoxedContent>>?, isCallerGroup: Bool)
 
     /// Ends the work for this key, because another one has replaced it, and removes the callers that the other key can serve.
     mutating func callersMoved(_ transition: inout KeyMachine<BoxedContent>.Transition) -> [MovedCaller] {
@@ -114,13 +126,13 @@ struct LiveKey {
 
     /// A caller of a temporary key arrives at this key, which has replaced it.
     mutating func callerMoved(_ caller: MovedCaller, _ transition: inout KeyMachine<BoxedContent>.Transition) {
-        if caller.isCallerGroup, callerGroup == nil, let reply = caller.reply {
-            callerGroup = (caller.id, reply)
+        if caller.isCallerGroup, callerGroup == nil, let result = caller.result {
+            callerGroup = (caller.id, result)
         } else {
-            callers[caller.id] = caller.reply
+            callers[caller.id] = caller.result
         }
-        guard let answer = machine.callerArrived(caller.id, needing: caller.need, &transition) else { return }
-        transition.actions.append(.resume(caller.id, answer))
+        guard let result = machine.callerArrived(caller.id, needing: caller.need, &transition) else { return }
+        transition.actions.append(.resume(caller.id, result))
     }
 
     /// Returns the key's identity in the graph of waits, and creates it if needed.

@@ -23,7 +23,7 @@ struct OriginWork<Content: Sendable> {
 
     var phase = Phase.unread
     /// A read while the accepted content is known.
-    private(set) var reread: (ticket: Ticket, purpose: ReadPurpose)?
+    var reread: (ticket: Ticket, purpose: ReadPurpose)?
     /// The last fetch's failure, until a fetch succeeds or the content is set.
     var failure: FetchFailure?
     /// The time at which the last fetch ended.
@@ -34,7 +34,7 @@ struct OriginWork<Content: Sendable> {
     var isRemoved = false
 
     @inline(__always)
-    var isAtRest: Bool {
+    var isIdle: Bool {
         switch phase {
         case .unread, .idle: reread == nil
         case .reading, .fetching, .streaming: false
@@ -98,10 +98,6 @@ struct OriginWork<Content: Sendable> {
     /// Whether a read brings page keys.
     var awaitsKeys: Bool { if case .pageKeys = reread?.purpose { true } else { false } }
 
-    mutating func awaitKeys() { reread?.purpose = .pageKeys(isOutdated: false) }
-
-    mutating func awaitNewerRecord(of revision: Revision) { reread?.purpose = .newerRecord(revision, isOutdated: false) }
-
     mutating func outdateKeys() { if awaitsKeys { reread?.purpose = .pageKeys(isOutdated: true) } }
 
     mutating func outdateNewerRecord() {
@@ -113,7 +109,7 @@ struct OriginWork<Content: Sendable> {
 
     mutating func forgetNewerRecord() { if case .newerRecord = reread?.purpose { reread?.purpose = .nothing } }
 
-    // MARK: Fetches and streams
+    // MARK: Fetches
 
     /// The fetch of the content; a stream is one until it is connected.
     @inline(__always)
@@ -124,17 +120,6 @@ struct OriginWork<Content: Sendable> {
         case .streaming(let stream): if case .connecting(let flight) = stream.value.connection { flight } else { nil }
         }
     }
-
-    @inline(__always)
-    var isStreaming: Bool { if case .streaming = phase { true } else { false } }
-
-    /// Whether the current connection of the stream has delivered a value.
-    var isConnected: Bool {
-        guard case .streaming(let stream) = phase, case .connected = stream.value.connection else { return false }
-        return true
-    }
-
-    var stream: LiveStream<Content>? { if case .streaming(let stream) = phase { stream.value } else { nil } }
 
     mutating func changeFlight(_ change: (inout Flight) -> Void) {
         switch phase {
@@ -150,14 +135,6 @@ struct OriginWork<Content: Sendable> {
                 stream.connection = .connecting(flight)
             }
         }
-    }
-
-    mutating func changeStream(_ change: (inout LiveStream<Content>) -> Void) {
-        guard case .streaming(var stream) = phase else { return }
-        // Releases the other reference, so that the stream is changed in place.
-        phase = .idle
-        change(&stream.value)
-        phase = .streaming(stream)
     }
 }
 
@@ -184,78 +161,4 @@ struct FetchFailure {
     var error: any Error
     /// The earliest time of the next automatic fetch.
     var holdsUntil: MonotonicInstant
-}
-
-/// The stream of a key whose origin pushes, from the first connection until the stream is over.
-struct LiveStream<Content: Sendable> {
-    enum Connection: Hashable {
-        /// It has not delivered a value, and is the key's fetch.
-        case connecting(Flight)
-        case connected(Ticket, since: MonotonicInstant)
-        /// The stream connects again at this time.
-        case waiting(until: MonotonicInstant)
-    }
-
-    /// The stream's last value.
-    enum LastValue {
-        case none
-        /// The accepted content.
-        case accepted
-        /// The accepted content was set by others after this value (L3).
-        case overtaken(Content, Validator?)
-    }
-
-    var connection: Connection
-    /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
-    var attempt = 1
-    /// The time at which a silent connection ends.
-    var silenceEnds: MonotonicInstant?
-    var last: LastValue
-
-    /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
-    var revision = Ticket(number: 0)
-    var lastSave: MonotonicInstant?
-    /// The time at which the last value is saved.
-    var saveDue: MonotonicInstant?
-
-    init(_ flight: Flight) {
-        connection = .connecting(flight)
-        last = flight.revalidates ? .accepted : .none
-    }
-
-    /// The connection; `nil` while the stream waits to connect again.
-    var ticket: Ticket? {
-        switch connection {
-        case .connecting(let flight): flight.ticket
-        case .connected(let ticket, since: _): ticket
-        case .waiting: nil
-        }
-    }
-
-    var reconnectsAt: MonotonicInstant? { if case .waiting(let time) = connection { time } else { nil } }
-    var hasValue: Bool { if case .none = last { false } else { true } }
-
-    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
-    func nextWake(isWanted: Bool) -> MonotonicInstant? {
-        let start = isWanted ? reconnectsAt : nil
-        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
-        return wake == .distantFuture ? nil : wake
-    }
-}
-
-/// A value that is stored out of line, so that it costs its owner one word.
-struct OutOfLine<Value> {
-    private var cell: Cell<Value>
-
-    init(_ value: Value) {
-        cell = Cell(value)
-    }
-
-    var value: Value {
-        _read { yield cell.value }
-        _modify {
-            if !isKnownUniquelyReferenced(&cell) { cell = Cell(cell.value) }
-            yield &cell.value
-        }
-    }
 }

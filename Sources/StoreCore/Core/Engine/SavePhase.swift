@@ -100,18 +100,3 @@ struct SavePhase: Hashable {
         call = .running(save, isRequestedAgain: isRequestedAgain)
     }
 }
-
-/// A change of the content on its way to a shared cacher.
-struct OutgoingChange: Hashable {
-    /// The base; `nil` overwrites every change of others.
-    var base: Revision?
-    /// Whether the content is derived from the content before; otherwise it replaces it.
-    var isDerived: Bool
-    /// Whether a newer record of another user is out of date: the content was marked so, or the origin has made a change.
-    var invalidates = false
-    /// Whether it contains a change of `update { }` without a waiting caller, so that nothing would apply it again.
-    var isUnattended = false
-
-    /// Whether a newer record may replace the content without a loss: it was fetched, or extended by a page.
-    var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
-}

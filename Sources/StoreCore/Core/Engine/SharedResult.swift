@@ -2,11 +2,11 @@
 ///
 /// The lock of a result may be taken while the engine's lock is held, never the other way round. The result is kept under the lock and does
 /// not travel with the continuation, because the thread sanitizer cannot follow a continuation.
-final class SharedResult<Answer: Sendable>: Sendable {
+final class SharedResult<Value: Sendable>: Sendable {
     typealias Ticket = WaiterList<Void>.Ticket
 
     private struct State {
-        var answer: Answer?
+        var result: Value?
         /// The callers without a result; the cancellation of its task removes a caller.
         var callers = WaiterList<Void>()
     }
@@ -28,10 +28,10 @@ final class SharedResult<Answer: Sendable>: Sendable {
     var capacity: Int { state.withLock { $0.callers.capacity } }
 
     /// Sets the result and resumes the callers in the order in which they joined; later results are ignored.
-    func put(_ answer: Answer) {
+    func put(_ result: Value) {
         let callers = state.withLock { state -> [WaiterList<Void>.Waiter] in
-            guard state.answer == nil else { return [] }
-            state.answer = answer
+            guard state.result == nil else { return [] }
+            state.result = result
             return state.callers.removeAll()
         }
         for caller in callers { caller.resume() }
@@ -43,17 +43,17 @@ final class SharedResult<Answer: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - isolation: The caller's actor, which the call does not leave.
-    ///   - giveUp: Runs when the task is canceled, and at once if it already is; it must cause a result.
+    ///   - cancel: Runs when the task is canceled, and at once if it already is; it must cause a result.
     /// - Returns: The result.
-    func value(isolation: isolated (any Actor)? = #isolation, onCancel giveUp: @Sendable () -> Void) async -> Answer {
+    func value(isolation: isolated (any Actor)? = #isolation, onCancel cancel: @Sendable () -> Void) async -> Value {
         let ticket = join()
         await suspend {
             wait(ticket, $0)
         } onCancel: {
-            giveUp()
+            cancel()
         }
-        guard let answer = state.withLock(\.answer) else { preconditionFailure("a caller was resumed without a result") }
-        return answer
+        guard let result = state.withLock(\.result) else { preconditionFailure("a caller was resumed without a result") }
+        return result
     }
 
     // MARK: Many callers
@@ -65,7 +65,7 @@ final class SharedResult<Answer: Sendable>: Sendable {
 
     /// Suspends a caller until there is a result, or until it leaves.
     func wait(_ ticket: Ticket, _ suspension: Suspension) {
-        let isWaiting = state.withLock { $0.answer == nil && $0.callers.suspend(ticket, suspension) }
+        let isWaiting = state.withLock { $0.result == nil && $0.callers.suspend(ticket, suspension) }
         if !isWaiting { suspension.resume() }
     }
 
@@ -85,5 +85,5 @@ final class SharedResult<Answer: Sendable>: Sendable {
     }
 
     /// The result; `nil` for a resumed caller that has left.
-    var answer: Answer? { state.withLock(\.answer) }
+    var result: Value? { state.withLock(\.result) }
 }

@@ -65,15 +65,11 @@ extension StoreEngine {
                     continue
                 }
                 let (record, base) = key.value.machine.saveBegan()
-                if let shared, let base {
-                    startSave(record, param, shared, over: base)
-                } else {
-                    startSave(record, param, backing)
-                }
+                startSave(record, param, backing, over: base)
             case .keys(let id):
-                guard let reply = state.listings.removeValue(forKey: id) else { continue }
+                guard let result = state.listings.removeValue(forKey: id) else { continue }
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    do { reply.put(.success(try await calling(call) { try await backing.keys() })) } catch { reply.put(.failure(error)) }
+                    do { result.put(.success(try await calling(call) { try await backing.keys() })) } catch { result.put(.failure(error)) }
                     self.state.withLock { state in
                         state.queue.listingEnded()
                         startCalls(&state)
@@ -82,20 +78,35 @@ extension StoreEngine {
             case .removeAll:
                 let began = time.date
                 Task.detached(priority: Task.currentPriority) { [self] in
-                    let error = await failure(of: call) { try await backing.removeAll() }
+                    let error = await Self.failure { try await calling(call) { try await backing.removeAll() } }
                     clearingEnded(began, error)
                 }
             }
         }
     }
 
-    private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) {
+    private func startSave(
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>, over base: Revision?
+    ) {
         Task.detached(priority: Task.currentPriority) { [self] in
-            let error = await failure(of: .write(param)) {
-                if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
-            }
-            callEnded(param, hasWritten: error == nil) { key, transition in
-                key.machine.saveFinished(error, removing: record == nil, &transition)
+            do {
+                let outcome = try await calling(.write(param)) {
+                    try await Self.write(record, param, to: backing, shared, over: base)
+                }
+                switch outcome {
+                case .saved(let revision):
+                    callEnded(param, hasWritten: true) { key, transition in
+                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &transition)
+                    }
+                case .superseded(let newer, let revision):
+                    let newer = newer.map { date($0, param, backing) }
+                    callEnded(param) { key, transition in
+                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
+                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
+                    }
+                }
+            } catch {
+                callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
             }
         }
     }
@@ -119,15 +130,6 @@ extension StoreEngine {
             return .success(date(record, param, backing))
         } catch {
             return .failure(error)
-        }
-    }
-
-    private func failure(of call: CacherQueue<BoxedKey>.Call, _ body: () async throws -> Void) async -> (any Error)? {
-        do {
-            try await calling(call, body)
-            return nil
-        } catch {
-            return error
         }
     }
 
@@ -170,37 +172,36 @@ extension StoreEngine {
     /// - Returns: Whether everything was forgotten; `false` only for a closed store.
     @discardableResult
     func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
-        let (id, reply) = (nextID(), ClearingResult())
-        guard beginClearing(id, reply, unlessClosed: unlessClosed) else { return false }
+        let (id, result) = (nextID(), ClearingResult())
+        guard beginClearing(id, result, unlessClosed: unlessClosed) else { return false }
         if backing != nil, waitsForItself() { throw StoreError.insideCall }
-        let result = await cleared(id, reply)
+        let outcome = await cleared(id, result)
         // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
-        try result.get()
+        try outcome.get()
         return true
     }
 
     /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
     private func cleared(
-        _ id: CallerID, _ reply: ClearingResult, isolation: isolated (any Actor)? = #isolation
+        _ id: CallerID, _ result: ClearingResult, isolation: isolated (any Actor)? = #isolation
     ) async -> Result<Void, any Error> {
-        await reply.value {
+        await result.value {
             state.withLock { state in
                 state.queue.clearerLeft(id)
                 state.clearers[id] = nil
             }
-            reply.put(.failure(CancellationError()))
+            result.put(.failure(CancellationError()))
         }
     }
 
     /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
-    private func beginClearing(_ id: CallerID, _ reply: ClearingResult, unlessClosed: Bool) -> Bool {
-        var effects = Effects()
-        let begins = state.withLock { state in
+    private func beginClearing(_ id: CallerID, _ result: ClearingResult, unlessClosed: Bool) -> Bool {
+        withEffects { state, effects -> Bool in
             if unlessClosed, state.isClosed { return false }
             // First, so that the saves that the cleared keys request wait until the cacher is empty.
             if backing != nil {
-                state.clearers[id] = reply
+                state.clearers[id] = result
                 state.queue.removeAll(id)
             }
             forgetMemory(&state, &effects)
@@ -208,39 +209,40 @@ extension StoreEngine {
             for key in state.live.values {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
-            if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
+            if backing == nil { result.put(.success(())) } else { startCalls(&state) }
             return true
         }
-        effects.deliver(onEvent)
-        return begins
     }
 
     /// Empties memory, and drops everything that waits to be fetched.
     func forgetMemory(_ state: inout EngineState, _ effects: inout Effects) {
-        if let front { effects.leftovers.append(front.removeAll()) }
+        forgetFront(&state, &effects)
         for batch in state.prefetching.removeAll() {
             if let keys = batch.cancel() { effects.leftovers.append(keys) }
             effects.leftovers.append(batch)
         }
+    }
+
+    /// Empties memory.
+    func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
+        if let front { effects.leftovers.append(front.removeAll()) }
         // The indexes refer to the elements of lists that are forgotten.
-        state.restingIndexes.removeAll(&effects.leftovers)
+        state.idleIndexes.removeAll(&effects.leftovers)
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
-        var effects = Effects()
-        let replies = state.withLock { state in
+        let clearings = withEffects { state, effects -> [ClearingResult] in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
             let ended = state.queue.clearingEnded(began: began, fails: error != nil)
             startCalls(&state)
             return ended.compactMap { state.clearers.removeValue(forKey: $0) }
         }
-        effects.deliver(onEvent)
         let result = Result<Void, any Error> {
             guard let error else { return }
             let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
             throw StoreError(.cacherFailed, message, underlyingError: error)
         }
-        for reply in replies { reply.put(result) }
+        for clearing in clearings { clearing.put(result) }
     }
 
     // MARK: Listing
@@ -249,13 +251,13 @@ extension StoreEngine {
     func knownKeys() async throws -> [BoxedKey]? {
         try checkOpen()
         guard backing != nil else { return front?.keys() }
-        let (id, reply) = (nextID(), ListingResult())
+        let (id, result) = (nextID(), ListingResult())
         state.withLock { state in
-            state.listings[id] = reply
+            state.listings[id] = result
             state.queue.list(id)
             startCalls(&state)
         }
-        return try await reply.value { reply.put(.failure(CancellationError())) }.get()
+        return try await result.value { result.put(.failure(CancellationError())) }.get()
     }
 
     // MARK: Waiting for saves
@@ -271,7 +273,7 @@ extension StoreEngine {
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
         if let clearing {
             do {
-                try await cleared(clearing.id, clearing.reply).get()
+                try await cleared(clearing.id, clearing.result).get()
             } catch is CancellationError {
                 isCancelled = true
             } catch {
@@ -280,7 +282,7 @@ extension StoreEngine {
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
         for save in saves {
-            switch await save.reply.value(onCancel: { release(save.id, of: save.param) }) {
+            switch await save.result.value(onCancel: { release(save.id, of: save.param) }) {
             case .failure(let error): faults.append(error)
             case .cancelled: isCancelled = true
             case .content, .done, .page, .outdated: break
@@ -294,35 +296,25 @@ extension StoreEngine {
         throw StoreError(.cacherFailed, message, underlyingError: fault)
     }
 
-    /// A wait for the save of one key.
-    private struct Save: Sendable {
-        let param: BoxedKey
-        let id: CallerID
-        let reply: SharedResult<CallerResult<BoxedContent>>
-    }
-
     /// Registers a caller at each key with a pending save, and retries failed saves.
-    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearingResult)?) {
-        var effects = Effects()
-        let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearingResult)?) in
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) {
+        withEffects { state, effects -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
-            let (id, reply) = (nextID(), ClearingResult())
+            let (id, result) = (nextID(), ClearingResult())
             guard state.queue.awaitClearing(id) else { return (saves, nil) }
-            state.clearers[id] = reply
-            return (saves, (id, reply))
+            state.clearers[id] = result
+            return (saves, (id, result))
         }
-        effects.deliver(onEvent)
-        return waiting
     }
 
     /// - Returns: `nil` if everything is saved.
-    private func beginWaiting(_ key: inout Key, _ transition: inout Transition) -> Save? {
+    private func beginWaiting(_ key: inout Key, _ transition: inout Transition) -> Saving? {
         let id = nextID()
-        let answer = key.machine.callerArrived(id, needing: .allSaved, &transition)
-        if case .done = answer { return nil }
-        let save = Save(param: key.param, id: id, reply: SharedResult())
-        if let answer { save.reply.put(answer) } else { key.callers[id] = save.reply }
-        return save
+        let immediate = key.machine.callerArrived(id, needing: .allSaved, &transition)
+        if case .done = immediate { return nil }
+        let saving = Saving(engine: self, param: key.param, id: id, result: SharedResult())
+        if let immediate { saving.result.put(immediate) } else { key.callers[id] = saving.result }
+        return saving
     }
 }

@@ -4,58 +4,58 @@ extension StoreEngine {
     /// Makes a request to a key's machine and waits for the result.
     ///
     /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
-    func ask(
+    func request(
         _ param: BoxedKey, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
-        if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
-        return await ask(param, id: id, need) { machine, id, transition in machine.callerArrived(id, needing: need, &transition) }
+        if need.wantsFetch, let scope = FetchScope.active { return await request(param, need, id: id, within: scope) }
+        return await request(param, id: id, need) { _, _ in }
     }
 
-    /// Gives a fact to a key's machine, and waits for the result that the machine registered a caller for.
+    /// Changes a key, then makes a request and waits for the result.
     ///
     /// - Parameters:
     ///   - param: The key.
     ///   - id: The caller.
     ///   - need: The result that the caller waits for.
     ///   - isolation: The caller's actor, which is not left.
-    ///   - begin: Passes the fact to the machine under the lock, even if the task is canceled. Returns the result, if there is one already.
-    func ask(
+    ///   - change: Changes the key in the same transition, even if the task is canceled.
+    func request(
         _ param: BoxedKey, id: CallerID, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerResult<BoxedContent>?
+        _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Void
     ) async -> CallerResult<BoxedContent> {
-        switch pose(param, id, begin) {
-        case .answered(let answer):
-            return answer
-        case .waiting(let reply):
+        let admission = admit(id, to: param) { machine, transition in
+            change(&machine, &transition)
+            return need
+        }
+        switch admission {
+        case .immediate(let result):
+            return result
+        case .waiting(let result):
             if waitsForItself(param, need) {
                 release(id, of: param)
                 return .failure(StoreError.insideCall)
             }
-            return await reply.value { release(id, of: param) }
+            return await result.value { release(id, of: param) }
         }
     }
 
-    /// Gives a fact to a key's machine. Most results are immediate, and cost neither a continuation nor a registration.
-    // Never inlined, because its locals would enlarge the frame of `ask`, and thousands of callers may wait at once.
+    /// Admits a caller to a key. Most results are immediate, and cost neither a continuation nor a registration.
+    ///
+    /// - Parameters:
+    ///   - id: The caller.
+    ///   - param: The key.
+    ///   - begin: Returns the caller's need, after a change of the key in the same transition.
+    // Never inlined, because its locals would enlarge the frame of `request`, and thousands of callers may wait at once.
     @inline(never)
-    func pose(
-        _ param: BoxedKey, _ id: CallerID,
-        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Transition) -> CallerResult<BoxedContent>?
-    ) -> Asked {
+    func admit(
+        _ id: CallerID, to param: BoxedKey, _ begin: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> CallerNeed
+    ) -> Admission {
         transition(param) { key, transition in
-            if let answer = begin(&key.machine, id, &transition) { return .answered(answer) }
-            let reply = SharedResult<CallerResult<BoxedContent>>()
-            key.callers[id] = reply
-            return .waiting(reply)
-        } ?? .answered(.failure(StoreError.closedStore))
-    }
-
-    /// A result, or a shared result to wait for.
-    enum Asked: Sendable {
-        case answered(CallerResult<BoxedContent>)
-        case waiting(SharedResult<CallerResult<BoxedContent>>)
+            let need = begin(&key.machine, &transition)
+            return key.callerArrived(id, needing: need, &transition)
+        } ?? .immediate(.failure(StoreError.closedStore))
     }
 
     /// Removes a caller that was canceled or no longer needs the accepted content.
@@ -63,19 +63,6 @@ extension StoreEngine {
         transitionIfLive(param) { key, transition in
             key.machine.callerLeft(id, &transition)
             if key.callers[id] != nil { transition.actions.append(.resume(id, .cancelled)) }
-        }
-    }
-
-    // MARK: Pages
-
-    /// Requests a page beside a list and waits for the result.
-    @usableFromInline
-    func requestPage(_ direction: PageDirection, of param: BoxedKey, continueWhenError: Bool) async -> PageRequest {
-        switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {
-        case .page(let request): return request
-        case .cancelled: return .failed(CancellationError())
-        case .failure(let error): return .failed(error)
-        case .content, .done, .outdated: preconditionFailure("a caller for a page was answered with something else")
         }
     }
 
@@ -96,12 +83,9 @@ extension StoreEngine {
             return nil
         }
         let id = nextID()
-        let asked = pose(param, id) { machine, id, transition in
-            let revision = change(&machine, &transition)
-            return machine.callerArrived(id, needing: .saved(revision), &transition)
-        }
-        guard case .waiting(let reply) = asked else { return nil }
-        return Saving(engine: self, param: param, id: id, reply: reply)
+        let admission = admit(id, to: param) { machine, transition in .saved(change(&machine, &transition)) }
+        guard case .waiting(let result) = admission else { return nil }
+        return Saving(engine: self, param: param, id: id, result: result)
     }
 
     /// A wait for the save of a change.
@@ -110,25 +94,22 @@ extension StoreEngine {
         let engine: StoreEngine
         let param: BoxedKey
         let id: CallerID
-        let reply: SharedResult<CallerResult<BoxedContent>>
+        let result: SharedResult<CallerResult<BoxedContent>>
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
         func end() async {
             if engine.waitsForItself(param) { return engine.release(id, of: param) }
-            _ = await reply.value { engine.release(id, of: param) }
+            _ = await result.value { engine.release(id, of: param) }
         }
     }
 
     func invalidate(_ param: BoxedKey) async {
         // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
-        let answer = await ask(param, id: id, .acceptedContent) { machine, id, transition in
-            machine.invalidated(&transition)
-            return machine.callerArrived(id, needing: .acceptedContent, &transition)
-        }
+        let result = await request(param, id: id, .acceptedContent) { machine, transition in machine.invalidated(&transition) }
         defer { release(id, of: param) }
-        guard case .done = answer else { return }
+        guard case .done = result else { return }
         await write(param) { machine, _ in machine.book.revision }
     }
 
@@ -142,27 +123,24 @@ extension StoreEngine {
             if !attempts.isEmpty { endEdits(attempts, of: param) }
             release(holder, of: param)
         }
-        guard case .done = await ask(param, .acceptedContent, id: holder) else { return false }
+        guard case .done = await request(param, .acceptedContent, id: holder) else { return false }
         while true {
             let newest = transition(param) { key, _ in (key.machine.book.held?.record.content, key.machine.book.revision) }
             guard let (held, revision) = newest, var content = held else { return false }
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let (updated, refused, id) = (content, attempts, nextID())
-            let asked: Asked? = transition(param) { key, transition in
-                guard key.machine.book.revision == revision else { return .answered(.outdated) }
+            let admission: Admission? = transition(param) { key, transition in
+                guard key.machine.book.revision == revision else { return .immediate(.outdated) }
                 let newRevision = key.machine.updated(updated, as: .derived, &transition)
                 _ = key.editsEnded(refused)
-                if let answer = key.machine.callerArrived(id, needing: .savedEdit(newRevision), &transition) { return .answered(answer) }
-                let reply = SharedResult<CallerResult<BoxedContent>>()
-                key.callers[id] = reply
-                return .waiting(reply)
+                return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
             }
-            guard let asked, case .waiting(let reply) = asked else {
-                switch asked {
-                case .answered(.outdated): continue
-                case .answered(.failure(let error as StoreError)) where error.code == .closed: return false
-                case .answered, .waiting: return true
+            guard let admission, case .waiting(let result) = admission else {
+                switch admission {
+                case .immediate(.outdated): continue
+                case .immediate(.failure(let error as StoreError)) where error.code == .closed: return false
+                case .immediate, .waiting: return true
                 case nil: return false
                 }
             }
@@ -172,7 +150,7 @@ extension StoreEngine {
             }
             // Only a shared cacher refuses a save.
             if shared != nil { attempts.append(id) }
-            switch await reply.value(onCancel: { release(id, of: param) }) {
+            switch await result.value(onCancel: { release(id, of: param) }) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false
             default: return true
@@ -193,10 +171,10 @@ extension StoreEngine {
         response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
-        let answer = await ask(param, .acceptedContent, id: holder)
-        guard case .done = answer else {
+        let admitted = await request(param, .acceptedContent, id: holder)
+        guard case .done = admitted else {
             release(holder, of: param)
-            if case .failure(let error) = answer { throw error }
+            if case .failure(let error) = admitted { throw error }
             throw CancellationError()
         }
         let id = transition(param) { key, transition in key.machine.patchStarted(patch, &transition) }
@@ -243,5 +221,100 @@ extension StoreEngine {
         }
         effects.deliver(onEvent)
         return nil
+    }
+}
+
+// MARK: - Callers for content
+
+// Thousands may arrive at once: the first caller of a key registers with its machine, and the others join it.
+
+extension StoreEngine {
+    /// Requests a key's content and waits for the result.
+    ///
+    /// The call adds a single small frame to the caller's, so that a waiting task needs no memory beyond its initial allocation.
+    ///
+    /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
+    @usableFromInline
+    func requireContent(
+        _ key: BoxedKey, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerResult<BoxedContent> {
+        if Task.isCancelled { return .cancelled }
+        // Events count each caller, and a caller that is a fetch, or a call of the own cacher, must not wait for itself.
+        guard source == .both, onEvent == nil, FetchScope.active == nil, !waitsForItself() else {
+            return await waitAlone(key, source.need)
+        }
+        switch joinCallers(key) {
+        case .immediate(let result):
+            return result
+        case .waiting(let callerGroup, let ticket):
+            // Written out by hand, see ``suspend(isolation:_:onCancel:)``.
+            await withTaskCancellationHandler {
+                _ = isolation
+                await suspend { callerGroup.wait(ticket, $0) }
+            } onCancel: {
+                callerGroup.leave(ticket)
+            }
+            return callerGroup.result ?? .cancelled
+        }
+    }
+
+    // Not inlined: its frame would enlarge that of each waiting caller, which does not need it.
+    @inline(never)
+    private func waitAlone(
+        _ key: BoxedKey, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerResult<BoxedContent> {
+        await request(key, need)
+    }
+}
+
+extension GettingFrom {
+    fileprivate var need: CallerNeed {
+        switch self {
+        case .both: .content
+        case .origin: .origin
+        case .cache: .cached
+        }
+    }
+}
+
+extension StoreEngine {
+    /// The outcome of a request for a key's content.
+    enum JoinOutcome: Sendable {
+        case immediate(CallerResult<BoxedContent>)
+        case waiting(SharedResult<CallerResult<BoxedContent>>, SharedResult<CallerResult<BoxedContent>>.Ticket)
+    }
+
+    /// Joins the group of callers that wait for a key's content.
+    ///
+    /// The machine knows the group as a single caller: if one caller must wait for content, so must the next, because anything that would
+    /// give the next caller a result has given it to the first.
+    // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
+    @inline(never)
+    func joinCallers(_ param: BoxedKey) -> JoinOutcome {
+        let joined = state.withLock { state -> JoinOutcome? in
+            guard let callerGroup = state.live[param]?.value.callerGroup?.result else { return nil }
+            return .waiting(callerGroup, callerGroup.join())
+        }
+        if let joined { return joined }
+        let id = nextID()
+        return transition(param) { key, transition in
+            // Another caller may have come first since the lock was released.
+            if let callerGroup = key.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
+            if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
+            // Retains the engine while a caller waits, as any caller does.
+            let callerGroup = SharedResult<CallerResult<BoxedContent>> { callerGroup in self.dissolve(callerGroup, of: param) }
+            key.callerGroup = (id, callerGroup)
+            return .waiting(callerGroup, callerGroup.join())
+        } ?? .immediate(.failure(StoreError.closedStore))
+    }
+
+    /// Removes a group after its last caller has left.
+    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
+        transitionIfLive(param) { key, transition in
+            // The group may have received its result meanwhile, or another caller may have joined it.
+            guard let (id, result) = key.callerGroup, result === callerGroup, callerGroup.count == 0 else { return }
+            key.callerGroup = nil
+            key.machine.callerLeft(id, &transition)
+        }
     }
 }

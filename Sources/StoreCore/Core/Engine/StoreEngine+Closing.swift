@@ -29,8 +29,7 @@ extension StoreEngine {
 
     /// Refuses all later requests, ends the observations, and cancels what runs.
     package func shut() {
-        var effects = Effects()
-        let (tasks, changes) = state.withLock { state -> ([Task<Void, Never>], ChangeObservation?) in
+        let (tasks, changes) = withEffects { state, effects -> ([Task<Void, Never>], ChangeObservation?) in
             guard !state.isClosed else { return ([], nil) }
             state.isClosed = true
             // Hits are served from memory, without a look at the engine.
@@ -45,7 +44,6 @@ extension StoreEngine {
             defer { (state.triggers, state.changes) = ([:], nil) }
             return (Array(state.triggers.values) + state.prefetching.workers.values, state.changes)
         }
-        effects.deliver(onEvent)
         for task in tasks { task.cancel() }
         // Released outside the lock, because the end of an observation takes the lock of its cacher.
         _ = changes

@@ -1,52 +1,58 @@
 // Fetches and timers: tasks of the store, which report back with their ticket.
 
 extension StoreEngine {
-    func startFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    /// Returns the work of a fetch, which runs in a task of its own.
+    func work(of order: FetchOrder, _ ticket: Ticket, for key: inout Key, at start: MonotonicInstant?) -> FetchStarter.Work {
+        let scope = FetchScope(key.identified(), .one(fetches.running))
+        if case .values(let last) = order { return stream(ticket, after: last, key.param, scope, at: start) }
+        // An explicit refresh returns the origin's current content, even if another user is fetching.
+        if shared != nil, order.target == .content, key.machine.origin.flight?.forceRefresh == false {
+            return leasedFetch(ticket, order, key.param, scope, at: start)
+        }
+        return fetch(ticket, order, key.param, scope, at: start)
+    }
+
+    private func fetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         // Weak, so that a store without references is released with its fetch. A fetch that runs to completion retains the store.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        let work: FetchStarter.Work = { [weak self, fetches] in
+        return { [weak self, fetches] in
             defer { scope.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
-        // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of other callers.
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     func fetchFinished(
         _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
     ) {
-        if case .success = result, order.target == .content { noteFetch(ticket, of: param) }
-        let isLive = transitionIfLive(param) { key, transition in
-            transition.isOwn = true
-            _ = key.takeFetch(ticket)
-            switch order {
-            case .content, .values:
-                let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
-                key.machine.fetchFinished(ticket, result, &transition)
-                if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
-            case .page(let direction, key: _):
-                lendList(to: &key, direction, ticket, result, &transition)
-                key.machine.pageFinished(direction, ticket, result, &transition)
+        let isLive = withEffects { state, effects -> Bool in
+            let param = state.resolve(param)
+            if case .success = result, order.target == .content, !state.watches.isEmpty {
+                state.note(.fetched, of: param) { $0.start < ticket.number }
             }
+            guard let key = state.live[param] else { return false }
+            take(key, &state, &effects) { key, transition in
+                transition.isOwn = true
+                _ = key.takeFetch(ticket)
+                switch order {
+                case .content, .values:
+                    let isAccepted = lease != nil && key.machine.origin.flight?.ticket == ticket
+                    key.machine.fetchFinished(ticket, result, &transition)
+                    if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
+                case .page(let direction, key: _):
+                    if key.machine.willExtend(direction, ticket, result) { lendContent(of: &key, &transition) }
+                    key.machine.pageFinished(direction, ticket, result, &transition)
+                }
+            }
+            return true
         }
         // The key has been forgotten, so its machine cannot report the dropped result.
         guard !isLive else { return }
         lease?.end(.abandoned)
         report(.droppedAsOutdated(order.target), param)
-    }
-
-    /// Removes a list that is about to grow from memory, which mirrors it again in the same transition. With a second reference, each page
-    /// would copy the whole list. Readers in between wait for the engine's lock.
-    private func lendList(
-        to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
-        _ transition: inout Transition
-    ) {
-        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.book.held else { return }
-        if let drop = front.lend(key.param, held.record.details) { transition.leftovers.append(drop) }
     }
 
     /// Creates the reporting closure of a fetch; `nil` without an event hook.
@@ -56,10 +62,8 @@ extension StoreEngine {
     }
 
     func report(_ kind: StoreEventKind, _ param: BoxedKey?) {
-        guard let onEvent else { return }
-        var effects = Effects()
-        state.withLock { $0.report(kind, param, &effects) }
-        effects.deliver(onEvent)
+        guard onEvent != nil else { return }
+        withEffects { state, effects in state.report(kind, param, &effects) }
     }
 
     // MARK: Time
@@ -70,7 +74,7 @@ extension StoreEngine {
         // A timer that fires early only checks again, so a deadline that keeps moving later needs no new timer.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
-            effects.parcels.append(.cancellation(timer.task))
+            effects.signals.append(.cancellation(timer.task))
         }
         let id = nextID()
         let (param, time) = (key.param, time)
@@ -88,5 +92,47 @@ extension StoreEngine {
             key.timer = nil
             key.machine.timerFired(&transition)
         }
+    }
+}
+
+/// A task with the task-local values of its creator, which waits for the fetch that it will run (C22).
+///
+/// Task-local values can only be inherited at the creation of a task. A fetch that begins after a read of the cache therefore gets the task
+/// that was created when its first caller arrived. A starter that is released unused ends its task.
+final class FetchStarter: Sendable {
+    typealias Work = @concurrent @Sendable () async -> Void
+
+    /// The fetch to run; `nil` if the starter was released unused.
+    private let work = SharedResult<Work?>()
+    private let task: Task<Void, Never>
+
+    /// Creates a waiting task, with the priority and the task-local values of the current one.
+    init() {
+        // Ignores cancellation while it waits, because the work reports the end of its fetch even if it is canceled.
+        task = Task { [work] in await work.value(onCancel: {})?() }
+    }
+
+    deinit { work.put(nil) }
+
+    /// Runs a fetch in the task.
+    func run(_ work: @escaping Work) -> Task<Void, Never> {
+        self.work.put(work)
+        return task
+    }
+}
+
+extension StoreEngine {
+    /// Keeps the context of the caller or observer that requested a read of the cache, for a fetch that may follow.
+    func keepContext(of param: BoxedKey, _ state: inout EngineState) {
+        guard rules.inheritsContext, state.starters[param] == nil else { return }
+        state.starters[param] = FetchStarter()
+    }
+
+    /// Returns the context of a fetch that begins in this transition; `nil` for a detached one.
+    ///
+    /// - Parameter isOwn: Whether the store begins the fetch itself.
+    func takeContext(of param: BoxedKey, isOwn: Bool, _ state: inout EngineState) -> FetchStarter? {
+        guard rules.inheritsContext else { return nil }
+        return state.starters.removeValue(forKey: param) ?? (isOwn ? nil : FetchStarter())
     }
 }

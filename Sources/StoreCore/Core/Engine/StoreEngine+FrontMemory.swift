@@ -17,7 +17,7 @@ extension StoreEngine {
         if isDated {
             guard key.machine.sides != nil else { return }
             // Taken first: the assignment would read the key while it changes it.
-            let index = state.restingIndexes.take(key.param, record.details, &effects.leftovers)
+            let index = state.idleIndexes.take(key.param, record.details, &effects.leftovers)
             key.machine.sides?.mergeIndex = index
         } else {
             // A record that was saved directly through the cacher has no deadline, and its details may be those of the record before it.
@@ -37,25 +37,6 @@ extension StoreEngine {
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh == true || isOver, now: now)
     }
 
-    /// The reason for which a list in memory has no next page; `nil` if its fetcher did not guess.
-    func guessedEnd(of param: BoxedKey) -> GuessedEnd? { details(of: param)?.fields.guessedEnd }
-
-    /// Whether the last page at one side of a list in memory has added no element.
-    func hasEmptyPage(_ direction: PageDirection, of param: BoxedKey) -> Bool {
-        guard let pages = details(of: param)?.fields.pages?.all else { return false }
-        let page = direction == .next ? pages.last : pages.first
-        return page?.direction == direction && page?.count == 0
-    }
-
-    /// The details of a record in memory; `nil` if all of them have their defaults.
-    private func details(of param: BoxedKey) -> RecordDetails? {
-        state.withLock { state in
-            let param = state.resolve(param)
-            guard let key = state.live[param] else { return front?.entry(param)?.record.details }
-            return key.value.machine.book.held?.record.details
-        }
-    }
-
     /// Puts the record that readers may get into memory, or removes it.
     func mirror(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
         guard let front else { return }
@@ -71,5 +52,13 @@ extension StoreEngine {
             state.report(.aboveCostLimit(cost: refusal.cost, limit: refusal.limit), key.param, &effects)
         }
         effects.leftovers.append(drop)
+    }
+
+    /// Removes content that is about to change in place from memory, which mirrors it again in the same transition.
+    ///
+    /// With a second reference, each page would copy the whole list, and each token the whole text. Readers in between wait for the lock.
+    func lendContent(of key: inout Key, _ transition: inout Transition) {
+        guard let front, let details = key.machine.book.held.map(\.record.details) else { return }
+        if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }
     }
 }

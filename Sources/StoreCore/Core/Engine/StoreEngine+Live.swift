@@ -7,14 +7,14 @@ internal import Foundation
 // Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
 
 extension StoreEngine {
-    func startStream(
-        _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?,
-        at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    /// Returns the work of a connection.
+    func stream(
+        _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         guard let follow else { preconditionFailure("a stream begins in a store without a live fetcher") }
         let report = reporter(for: param)
         // Weak, so that a store without references is released with its streams.
-        let work: FetchStarter.Work = { [weak self, time, interceptor = fetches.interceptor] in
+        return { [weak self, time, interceptor = fetches.interceptor] in
             defer { scope.end() }
             // Canceled when the stream is no longer wanted.
             if let start, (try? await time.sleep(until: start)) == nil { return }
@@ -35,10 +35,10 @@ extension StoreEngine {
             report?(.fetchEnded(.content, duration: began.duration(to: time.now), outcome))
             if !isEnded { self?.streamEnded(ticket, param, failure) }
         }
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
-    private static func failure(of body: () async throws -> Void) async -> (any Error)? {
+    /// Returns the error that a closure throws.
+    static func failure(of body: () async throws -> Void) async -> (any Error)? {
         do {
             try await body()
             return nil
@@ -53,7 +53,7 @@ extension StoreEngine {
             guard let key = state.live[param] else { return false }
             if !state.watches.isEmpty { notePush(value, ticket, to: key, &state) }
             return take(key, &state, &effects) { key, transition in
-                lendContent(to: &key, ticket, value, &transition)
+                if case .change = value, key.machine.willChange(ticket) { lendContent(of: &key, &transition) }
                 return key.machine.streamYielded(ticket, value, &transition)
             }
         }
@@ -65,8 +65,7 @@ extension StoreEngine {
     private func notePush(_ value: LiveValue<BoxedContent>, _ ticket: Ticket, to key: Cell<Key>, _ state: inout EngineState) {
         guard key.value.machine.origin.stream?.ticket == ticket else { return }
         if case .current = value { return }
-        let now = state.tickets.next()
-        state.noteFetch(now, of: key.value.param)
+        state.note(.fetched, of: key.value.param)
     }
 
     private func streamEnded(_ ticket: Ticket, _ param: BoxedKey, _ failure: (any Error)?) {
@@ -95,27 +94,13 @@ extension StoreEngine {
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
-                    if let shared, let base = record.base {
-                        _ = try await shared.save(record.held.record, param: record.param, over: base)
-                    } else {
-                        try await backing.save(record.held.record, param: record.param)
-                    }
+                    _ = try await Self.write(record.held.record, record.param, to: backing, shared, over: record.base)
                 } catch {
                     kind = .cacherFault(.save, error)
                 }
                 onEvent?(StoreEvent(number: events + UInt64(number) + 1, param: record.param, kind: kind))
             }
         }
-    }
-
-    /// Removes content that is about to change from memory, which mirrors it again in the same transition. With a second reference, each
-    /// token would copy the whole text.
-    private func lendContent(to key: inout Key, _ ticket: Ticket, _ value: LiveValue<BoxedContent>, _ transition: inout Transition) {
-        guard let front, case .change = value, key.machine.willChange(ticket), let details = key.machine.book.held.map(\.record.details)
-        else {
-            return
-        }
-        if let drop = front.lend(key.param, details) { transition.leftovers.append(drop) }
     }
 }
 

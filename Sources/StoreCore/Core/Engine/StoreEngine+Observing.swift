@@ -17,7 +17,7 @@ extension StoreEngine {
     }
 
     /// Looks for a state that an observer has not seen.
-    func look(_ id: CallerID, at place: Int) -> Key.Sight {
+    func look(_ id: CallerID, at place: Int) -> Key.LookResult {
         if !links.isEmpty { return lookReconciled(id, at: place) }
         return state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
@@ -34,13 +34,11 @@ extension StoreEngine {
 
     /// Removes an observer, unless it has left already.
     func leave(_ id: CallerID, at place: Int) {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard let key = state.live.key(at: place), let observer = key.value.observers.remove(id) else { return }
             if let suspension = observer.suspension { effects.observers.append(suspension) }
             take(key, &state, &effects) { key, transition in key.machine.observerLeft(&transition) }
         }
-        effects.deliver(onEvent)
     }
 }
 
@@ -93,8 +91,8 @@ final class EngineObserver: Sendable {
     /// The newest state; `nil` if this observer has received it.
     @inlinable
     @inline(never)
-    func state<BoxedContent: Sendable>(as type: BoxedContent.Type) -> LoadingState<BoxedContent>? {
-        look()?.map { $0.value(as: BoxedContent.self) }
+    func state<Content: Sendable>(as type: Content.Type) -> LoadingState<Content>? {
+        look()?.map { $0.value(as: Content.self) }
     }
 
     @usableFromInline

@@ -2,7 +2,7 @@
 
 /// The keys of one call of `prefetch`, taken in order.
 @usableFromInline
-final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
+final class PrefetchBatch: Sendable {
     private struct Keys: Sendable {
         var next = 0
         let count: Int
@@ -49,8 +49,8 @@ final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
 }
 
 /// The keys of a store that wait to be prefetched, the oldest call first.
-struct PrefetchQueue<BoxedKey: Sendable> {
-    private var batches: [PrefetchBatch<BoxedKey>] = []
+struct PrefetchQueue {
+    private var batches: [PrefetchBatch] = []
     /// The position of the oldest batch; earlier positions are empty.
     private var head = 0
     /// The tasks that take keys; never more than the policy's width.
@@ -59,12 +59,12 @@ struct PrefetchQueue<BoxedKey: Sendable> {
     var taken = 0
 
     var isEmpty: Bool { head == batches.count }
-    var first: PrefetchBatch<BoxedKey>? { isEmpty ? nil : batches[head] }
+    var first: PrefetchBatch? { isEmpty ? nil : batches[head] }
 
-    mutating func append(_ batch: PrefetchBatch<BoxedKey>) { batches.append(batch) }
+    mutating func append(_ batch: PrefetchBatch) { batches.append(batch) }
 
     /// Drops the oldest batch, if it is still this one.
-    mutating func dropFirst(_ batch: PrefetchBatch<BoxedKey>) {
+    mutating func dropFirst(_ batch: PrefetchBatch) {
         guard first === batch else { return }
         head += 1
         // Moves no more batches than were dropped, so that the cost per call stays constant.
@@ -73,7 +73,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
         head = 0
     }
 
-    mutating func removeAll() -> [PrefetchBatch<BoxedKey>] {
+    mutating func removeAll() -> [PrefetchBatch] {
         defer { (batches, head) = ([], 0) }
         return Array(batches[head...])
     }
@@ -81,7 +81,7 @@ struct PrefetchQueue<BoxedKey: Sendable> {
 
 extension StoreEngine {
     /// Adds keys to the queue and starts a worker; a closed store cancels the batch.
-    func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
+    func prefetch(_ batch: PrefetchBatch) {
         let isClosed = state.withLock { state in
             guard !state.isClosed else { return true }
             state.prefetching.append(batch)
@@ -97,30 +97,24 @@ extension StoreEngine {
         let id = nextID()
         // Created under the lock, so that the task is registered before it can end. It retains the store only while it takes a key.
         state.prefetching.workers[id] = Task.detached(priority: Task.currentPriority) { [weak self] in
-            var answered = 0
-            while let step = self?.prefetchNext(id) {
-                switch step {
-                case .fetching(let reply):
-                    _ = await reply.value { reply.put(.cancelled) }
-                case .answered:
+            var skipped = 0
+            while let admission = self?.prefetchNext(id) {
+                switch admission {
+                case .waiting(let result):
+                    _ = await result.value { result.put(.cancelled) }
+                case .immediate:
                     // Thousands of keys may be valid already, and other tasks need the thread.
-                    answered += 1
-                    if answered.isMultiple(of: 64) { await Task.yield() }
+                    skipped += 1
+                    if skipped.isMultiple(of: 64) { await Task.yield() }
                 }
             }
         }
     }
 
-    /// The result of taking one key.
-    private enum PrefetchStep: Sendable {
-        case answered
-        case fetching(SharedResult<CallerResult<BoxedContent>>)
-    }
-
     /// Takes the next key and passes it to its machine.
     ///
     /// - Returns: `nil` if no key is left; the worker has then ended.
-    private func prefetchNext(_ worker: CallerID) -> PrefetchStep? {
+    private func prefetchNext(_ worker: CallerID) -> Admission? {
         while let batch = nextBatch(worker) {
             if let param = batch.takeNext() { return prefetch(param, of: batch) }
             state.withLock { state in
@@ -131,7 +125,7 @@ extension StoreEngine {
         return nil
     }
 
-    private func nextBatch(_ worker: CallerID) -> PrefetchBatch<BoxedKey>? {
+    private func nextBatch(_ worker: CallerID) -> PrefetchBatch? {
         state.withLock { state in
             guard let batch = state.prefetching.first, !Task.isCancelled else {
                 state.prefetching.workers[worker] = nil
@@ -142,23 +136,15 @@ extension StoreEngine {
         }
     }
 
-    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> PrefetchStep {
+    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch) -> Admission {
         let id = nextID()
-        var effects = Effects()
-        let step = state.withLock { state -> PrefetchStep in
+        return withEffects { state, effects -> Admission in
             state.prefetching.taken -= 1
             // Checked under the lock: after a store-wide `clear()`, no earlier key is fetched.
-            guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .answered }
-            let step = take(key, &state, &effects) { key, transition -> PrefetchStep in
-                if key.machine.callerArrived(id, needing: .prefetch, &transition) != nil { return .answered }
-                let reply = SharedResult<CallerResult<BoxedContent>>()
-                key.callers[id] = reply
-                return .fetching(reply)
-            }
-            if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }
-            return step
+            guard !batch.isCancelled, let key = liveKey(param, &state, &effects) else { return .immediate(.cancelled) }
+            let admission = take(key, &state, &effects) { key, transition in key.callerArrived(id, needing: .prefetch, &transition) }
+            if case .waiting = admission, !state.prefetching.isEmpty { startPrefetcher(&state) }
+            return admission
         }
-        effects.deliver(onEvent)
-        return step
     }
 }

@@ -11,12 +11,11 @@ extension StoreEngine {
     }
 
     private func changed(_ change: CacherChange<BoxedKey>) {
-        var effects = Effects()
-        let unread = state.withLock { state -> BoxedKey? in
+        let unread = withEffects { state, effects -> BoxedKey? in
             switch change {
             case .changed(let param, let revision):
                 if let drop = front?.remove(param) { effects.leftovers.append(drop) }
-                if !state.watches.isEmpty { state.noteChangeElsewhere(of: param) }
+                if !state.watches.isEmpty { state.note(.elsewhere, of: param) }
                 guard let key = state.live[param] else { return clocks.own.isFollowed.load(ordering: .acquiring) ? param : nil }
                 take(key, &state, &effects) { key, transition in key.machine.changedElsewhere(revision, &transition) }
             case .removedAll(let revision):
@@ -39,53 +38,32 @@ extension StoreEngine {
             }
             return nil
         }
-        effects.deliver(onEvent)
         // Content of other stores may show the entity of an idle key.
         if let unread { readLater(unread) }
     }
 
-    private func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
-        if let front { effects.leftovers.append(front.removeAll()) }
-        state.restingIndexes.removeAll(&effects.leftovers)
-    }
-
-    /// Saves or removes a record unless another user has changed the key since.
-    func startSave(
-        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ shared: any SharedCacher<BoxedKey, BoxedContent>, over base: Revision
-    ) {
-        Task.detached(priority: Task.currentPriority) { [self] in
-            do {
-                let outcome = try await calling(.write(param)) {
-                    if let record { return try await shared.save(record, param: param, over: base) }
-                    return try await shared.remove(param: param, over: base)
-                }
-                switch outcome {
-                case .saved(let revision):
-                    callEnded(param, hasWritten: true) { key, transition in
-                        key.machine.saveFinished(nil, removing: record == nil, sharedRevision: revision, &transition)
-                    }
-                case .superseded(let newer, let revision):
-                    let newer = newer.map { date($0, param, shared) }
-                    callEnded(param) { key, transition in
-                        let wasOutdating = key.machine.saveSuperseded(by: newer, revision, &transition)
-                        if wasOutdating { key.repairs = key.machine.origin.flight?.ticket }
-                    }
-                }
-            } catch {
-                callEnded(param) { key, transition in key.machine.saveFinished(error, removing: record == nil, &transition) }
-            }
+    /// Saves or removes a record; with a base, only if no other user of the shared cacher has changed the key since.
+    static func write(
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, to backing: any Cacher<BoxedKey, BoxedContent>,
+        _ shared: (any SharedCacher<BoxedKey, BoxedContent>)?, over base: Revision?
+    ) async throws -> SaveOutcome<BoxedContent> {
+        if let shared, let base {
+            if let record { return try await shared.save(record, param: param, over: base) }
+            return try await shared.remove(param: param, over: base)
         }
+        if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+        return .saved(.none)
     }
 
     // MARK: Leases
 
     /// Fetches content when this store has the lease of the key. While another user has the lease, waits for that user's record.
-    func startLeasedFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, _ starter: FetchStarter?, at start: MonotonicInstant?
-    ) -> Task<Void, Never> {
+    func leasedFetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> FetchStarter.Work {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        let work: FetchStarter.Work = { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+        return { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
             defer { scope.end() }
             var lease: Lease?
             do {
@@ -111,7 +89,6 @@ extension StoreEngine {
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, lease)
         }
-        return starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
     }
 
     private func leaseGranted(_ ticket: Ticket, _ param: BoxedKey, at position: Revision) -> Bool {

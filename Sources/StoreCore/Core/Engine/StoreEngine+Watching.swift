@@ -1,15 +1,15 @@
 // The keys that change while something else is in progress, such as the reading of a list that cannot contain these changes (C5).
 
-/// A change that is younger than a watch.
-package enum WatchedChange: Hashable, Sendable {
-    /// A user of the store has changed the key.
-    case byUser
-    /// Another user of a shared cacher has changed the key.
-    case elsewhere
-    /// A request that began after the watch has fetched the content.
-    case fetched
+/// A change that is younger than a watch; of several changes of a key, the greatest counts.
+package enum WatchedChange: Comparable, Hashable, Sendable {
     /// A request of a linked store that began after the watch has fetched values of the content.
     case linked
+    /// A request that began after the watch has fetched the content.
+    case fetched
+    /// Another user of a shared cacher has changed the key.
+    case elsewhere
+    /// A user of the store has changed the key.
+    case byUser
 }
 
 /// The keys that have changed since a watch began.
@@ -18,47 +18,22 @@ struct ChangedKeys: Sendable {
     var start: UInt64
     /// The time at which the watch began, for comparisons with requests of linked stores.
     var stamp: Stamp
-    /// Whether every key was changed, including those not in `byUser`.
+    /// Whether a user has changed every key.
     var all = false
-    var byUser: Set<BoxedKey> = []
-    var elsewhere: Set<BoxedKey> = []
-    var fetched: Set<BoxedKey> = []
-    var linked: Set<BoxedKey> = []
+    var changes: [BoxedKey: WatchedChange] = [:]
 
-    func change(of param: BoxedKey) -> WatchedChange? {
-        if all || byUser.contains(param) { return .byUser }
-        if elsewhere.contains(param) { return .elsewhere }
-        if fetched.contains(param) { return .fetched }
-        return linked.contains(param) ? .linked : nil
-    }
+    func change(of param: BoxedKey) -> WatchedChange? { all ? .byUser : changes[param] }
 }
 
 extension EngineState {
-    // The numbers of the watches are copied in each function, because a copy of the watches would make each insertion copy a set.
-
-    /// An update, a removal, an invalidation, a mutation or a command has changed a key.
+    /// Notes a change of a key in the watches that are older than the change, by default in all.
     // Never inlined, because no watch runs most of the time.
     @inline(never)
-    mutating func noteChange(of param: BoxedKey) {
-        for id in Array(watches.keys) { watches[id]?.byUser.insert(param) }
-    }
-
-    /// Another user of the cacher has changed a key.
-    @inline(never)
-    mutating func noteChangeElsewhere(of param: BoxedKey) {
-        for id in Array(watches.keys) { watches[id]?.elsewhere.insert(param) }
-    }
-
-    /// A request has brought the content of a key. Content of a request that is older than a watch is no change.
-    @inline(never)
-    mutating func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
-        for id in Array(watches.keys) where watches[id].map({ $0.start < ticket.number }) ?? false { watches[id]?.fetched.insert(param) }
-    }
-
-    /// Notes that a request of a linked store has fetched values of a key.
-    @inline(never)
-    fileprivate mutating func noteFetch(at stamp: Stamp, of param: BoxedKey) {
-        for id in Array(watches.keys) where watches[id].map({ $0.stamp < stamp }) ?? false { watches[id]?.linked.insert(param) }
+    mutating func note(_ change: WatchedChange, of param: BoxedKey, where isOlder: @Sendable (ChangedKeys) -> Bool = { _ in true }) {
+        // The numbers are copied, because a copy of the watches would make each insertion copy a dictionary.
+        for id in Array(watches.keys) where watches[id].map(isOlder) ?? false {
+            watches[id]?.changes[param] = max(watches[id]?.changes[param] ?? change, change)
+        }
     }
 
     mutating func noteChangeOfAllKeys() {
@@ -138,7 +113,9 @@ extension StoreEngine {
     func noteChange(of places: LinkedPlaces, at stamp: Stamp) {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
-            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp { state.noteChange(of: state.resolve(key)) }
+            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
+                state.note(.byUser, of: state.resolve(key))
+            }
         }
     }
 
@@ -147,42 +124,33 @@ extension StoreEngine {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
             for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
-                state.noteFetch(at: stamp, of: state.resolve(key))
+                state.note(.linked, of: state.resolve(key)) { $0.stamp < stamp }
             }
         }
-    }
-
-    /// Notes that a request has fetched the content of a key, before the content is accepted.
-    func noteFetch(_ ticket: Ticket, of param: BoxedKey) {
-        state.withLock { state in if !state.watches.isEmpty { state.noteFetch(ticket, of: state.resolve(param)) } }
     }
 
     fileprivate func replace(
         _ param: BoxedKey, by content: BoxedContent?, unlessNewerThan watch: CallerID
     ) -> (isReplaced: Bool, saving: Saving?) {
         let id = nextID()
-        var effects = Effects()
-        let asked: Asked? = state.withLock { state in
+        let admission: Admission? = withEffects { state, effects in
             let param = state.resolve(param)
             guard state.mayReplace(param, byContent: content != nil, watch), let key = liveKey(param, &state, &effects) else { return nil }
-            let isLinked = content != nil && state.watches[watch]?.change(of: param) == .linked
-            let asked = take(key, &state, &effects) { key, transition -> Asked? in
+            let before = state.watches[watch]?.changes[param]
+            let isLinked = content != nil && before == .linked
+            let admission = take(key, &state, &effects) { key, transition -> Admission? in
                 // Values that only linked stores show do not keep the item's first content away.
                 if isLinked, key.machine.book.held != nil { return nil }
                 let revision = key.machine.updated(content, &transition)
-                if let answer = key.machine.callerArrived(id, needing: .saved(revision), &transition) { return .answered(answer) }
-                let reply = SharedResult<CallerResult<BoxedContent>>()
-                key.callers[id] = reply
-                return .waiting(reply)
+                return key.callerArrived(id, needing: .saved(revision), &transition)
             }
-            state.watches[watch]?.byUser.remove(param)
-            return asked
+            state.watches[watch]?.changes[param] = before
+            return admission
         }
-        effects.deliver(onEvent)
-        return switch asked {
+        return switch admission {
         case nil: (false, nil)
-        case .answered?: (true, nil)
-        case .waiting(let reply)?: (true, Saving(engine: self, param: param, id: id, reply: reply))
+        case .immediate?: (true, nil)
+        case .waiting(let result)?: (true, Saving(engine: self, param: param, id: id, result: result))
         }
     }
 }

@@ -55,12 +55,10 @@ extension StoreEngine {
     }
 
     private func triggerAll() {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             for key in state.live.values where key.value.machine.desk.observers > 0 {
                 take(key, &state, &effects) { key, transition in key.machine.triggered(&transition) }
             }
         }
-        effects.deliver(onEvent)
     }
 }

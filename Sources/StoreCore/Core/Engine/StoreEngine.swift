@@ -1,16 +1,11 @@
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
 internal import Synchronization
 
 /// Drives the machines of all live keys of a store under one lock, and carries out their actions.
 ///
 /// Under the lock a machine decides, and callers are registered. Resuming, canceling, and user code happen outside it. The extensions:
-/// `+Calling` callers, `+CallerGroups` many callers at once, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher,
-/// `+FrontMemory` the memory in front of the cacher, `+Fetching` fetches and time, `+Live` streams, `+Prefetching` the prefetch queue,
-/// `+Commands` the commands of an outbox, `+Elements` those that change an element in all lists, `+Whole` operations on all keys, `+Closing` the end of all work.
+/// `+Calling` callers, `+Observing` observers, `+Cacher` the cacher, `+Sharing` a shared cacher, `+FrontMemory` the memory in front of the
+/// cacher, `+Fetching` fetches and time, `+Pages` pages, `+Live` streams, `+Prefetching` the prefetch queue, `+Commands` the commands of an
+/// outbox, `+Whole` operations on all keys, `+Closing` the end of all work.
 @usableFromInline
 package final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -112,6 +107,15 @@ package final class StoreEngine: Sendable {
         return result
     }
 
+    /// Changes the state under the lock, and then delivers the effects of the change.
+    @inline(__always)
+    func withEffects<Result: Sendable>(_ body: (inout EngineState, inout Effects) -> Result) -> Result {
+        var effects = Effects()
+        let result = state.withLock { state in body(&state, &effects) }
+        effects.deliver(onEvent)
+        return result
+    }
+
     /// Returns a live key. Creates it with the record that memory holds if it is not live. Returns `nil` if the store is closed.
     func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key>? {
         guard !state.isClosed else { return nil }
@@ -167,14 +171,14 @@ package final class StoreEngine: Sendable {
         let result = body(&key, &transition)
         if let turn { endLinked(turn, &key, &transition, &state, &effects) }
         if !transition.actions.isEmpty { carryOut(&key, &transition, &state, &effects) }
-        if transition.isWriting, !state.watches.isEmpty { state.noteChange(of: key.param) }
+        if transition.isWriting, !state.watches.isEmpty { state.note(.byUser, of: key.param) }
         state.tickets = transition.tickets
         effects.discarded.append(contentsOf: transition.discarded.takeAll())
         if transition.mirrors, !state.isClosed { mirror(&key, &state, &effects) }
         if transition.isPublished { key.publish(&effects.observers) }
         if !transition.leftovers.isEmpty { effects.leftovers += transition.leftovers }
         arm(&key, &effects)
-        return (result, key.machine.isAtRest)
+        return (result, key.machine.isIdle)
     }
 
     private func carryOut(
@@ -201,93 +205,19 @@ package final class StoreEngine: Sendable {
             state.queue.saveRecovered(key.param)
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
-            // An explicit refresh returns the origin's current content, even if another user is fetching.
-            let isLeased = shared != nil && order.target == .content && key.machine.origin.flight?.forceRefresh == false
-            let scope = FetchScope(key.identified(), .one(fetches.running))
+            let work = work(of: order, ticket, for: &key, at: start)
             let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
-            let task: Task<Void, Never>
-            if case .values(let last) = order {
-                task = startStream(ticket, after: last, key.param, scope, starter, at: start)
-            } else if isLeased {
-                task = startLeasedFetch(ticket, order, key.param, scope, starter, at: start)
-            } else {
-                task = startFetch(ticket, order, key.param, scope, starter, at: start)
-            }
+            // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of others.
+            let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))
         case .cancel(let ticket):
-            if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
-        case .resume(let id, let answer):
-            if case .outdated = answer { key.editRefused(id) }
+            if let task = key.takeFetch(ticket) { effects.signals.append(.cancellation(task)) }
+        case .resume(let id, let result):
+            if case .outdated = result { key.editRefused(id) }
             // A caller that waits for `.acceptedContent` has already received its result.
-            if let reply = key.takeCallers(id) { effects.parcels.append(.resume(reply, answer)) }
+            if let shared = key.takeCallers(id) { effects.signals.append(.resume(shared, result)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }
-    }
-}
-
-/// All mutable state of a store.
-struct EngineState {
-    /// The live keys; every other key costs only what its cacher keeps (C15).
-    var live = LiveKeys()
-    /// The one counter of epochs, tickets, and revisions.
-    var tickets = TicketCounter()
-    var events: UInt64 = 0
-    /// The calls of the cacher, and the callers of the calls that concern all keys.
-    var queue = CacherQueue<BoxedKey>()
-    var clearers: [CallerID: ClearingResult] = [:]
-    var listings: [CallerID: ListingResult] = [:]
-    var triggers: [CallerID: Task<Void, Never>] = [:]
-    var restingIndexes = RestingIndexes<BoxedKey>()
-    var prefetching = PrefetchQueue<BoxedKey>()
-    /// The contexts of the callers that wait for a read of the cache, if fetches inherit them.
-    var starters: [BoxedKey: FetchStarter] = [:]
-    /// The commands that an outbox still knows; `nil` before an outbox is registered.
-    var knownCommands: Set<UUID>?
-    /// The commands that change one element in every list.
-    var elementCommands: [UUID: ElementCommand] = [:]
-    /// The keys that have replaced temporary ones.
-    var replacedKeys = ReplacedKeys()
-    /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those
-    /// that have another creation now.
-    var abandonedKeys = TemporaryKeys<BoxedKey, Bool>()
-    /// The observation of a shared cacher, which ends with the store.
-    var changes: ChangeObservation?
-    /// Whether the store is closed: only the saves of content accepted before still run.
-    var isClosed = false
-    /// Whether the cacher was emptied after the end.
-    var isEmptied = false
-    /// The calls of `close()` that wait until the cacher is idle.
-    var idleWaiters: [SharedResult<Bool>] = []
-    /// The keys that users have changed since each watch began.
-    var watches: [CallerID: ChangedKeys] = [:]
-    /// The state of linked stores; `nil` for a store that neither has links nor is the target of one.
-    var links: LinkState?
-
-    /// Returns the key that has replaced a temporary key, or any other key unchanged.
-    func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
-
-    /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
-    mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }
-        let live = live
-        guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
-        report(.droppedUnsaved, dropped, &effects)
-        if let cell = live[dropped] { drop(&cell.value, &effects) }
-    }
-
-    private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
-        live.remove(key.param)
-        effects.retired.append(key.param)
-        restingIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
-        if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
-        if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
-        key.machine.forgetFailures(into: &effects.leftovers)
-        if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
-    }
-
-    mutating func report(_ kind: StoreEventKind, _ param: BoxedKey?, _ effects: inout Effects) {
-        events += 1
-        effects.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
     }
 }

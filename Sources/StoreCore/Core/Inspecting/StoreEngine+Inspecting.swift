@@ -50,7 +50,7 @@ extension LiveKey {
             if held.deadline != .distantFuture { snapshot.expiresIn = now.duration(to: held.deadline) }
         }
         snapshot.observers = observers.count
-        snapshot.callers = callers.values.reduce(callerGroup?.reply.count ?? 0) { $0 + $1.count }
+        snapshot.callers = callers.values.reduce(callerGroup?.result.count ?? 0) { $0 + $1.count }
         snapshot.patches = machine.book.patches.count
         snapshot.save =
             machine.saving.failure != nil ? .failed : machine.saving.isRunning ? .running : machine.saving.isRequested ? .pending : .none

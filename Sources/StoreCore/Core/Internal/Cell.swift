@@ -14,3 +14,20 @@ final class Cell<Value> {
         self.value = value
     }
 }
+
+/// A value that is stored out of line, so that it costs its owner one word.
+struct OutOfLine<Value> {
+    private var cell: Cell<Value>
+
+    init(_ value: Value) {
+        cell = Cell(value)
+    }
+
+    var value: Value {
+        _read { yield cell.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&cell) { cell = Cell(cell.value) }
+            yield &cell.value
+        }
+    }
+}

@@ -77,9 +77,9 @@ extension StoreEngine {
     }
 
     /// Looks for a state that an observer has not seen, after the key is reconciled.
-    func lookReconciled(_ id: CallerID, at place: Int) -> Key.Sight {
+    func lookReconciled(_ id: CallerID, at place: Int) -> Key.LookResult {
         var effects = Effects()
-        let sight = state.withLock { state -> Key.Sight in
+        let sight = state.withLock { state -> Key.LookResult in
             guard let key = state.live.key(at: place) else { return .gone }
             if key.value.isMarked || key.value.isOutdated(links) { take(key, &state, &effects) { _, _ in } }
             return key.value.look(id)

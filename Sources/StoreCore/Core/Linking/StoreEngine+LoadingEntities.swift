@@ -35,7 +35,7 @@ extension StoreEngine {
         let held = entities.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) }
         await withDiscardingTaskGroup { group in
             for entity in held {
-                group.addTask { _ = await entity.engine.ask(entity.key, .acceptedContent, id: entity.id) }
+                group.addTask { _ = await entity.engine.request(entity.key, .acceptedContent, id: entity.id) }
             }
         }
         return held

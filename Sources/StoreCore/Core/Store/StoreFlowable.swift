@@ -46,12 +46,12 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.hit(param) { return content }
-        return try content(of: await engine.answer(key, from: source))
+        return try content(of: await engine.requireContent(key, from: source))
     }
 
     @usableFromInline
-    func content(of answer: CallerResult<BoxedContent>) throws -> Content {
-        switch answer {
+    func content(of result: CallerResult<BoxedContent>) throws -> Content {
+        switch result {
         case .content(let content):
             return content.value(as: Content.self)
         case .failure(var error as StoreError):
@@ -85,7 +85,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// The method never throws: observers see how the fetch ended. It returns at once when the task is canceled, and inside the fetcher of
     /// this key, where it cannot wait.
     public func validate() async {
-        _ = await engine.ask(key, .freshness)
+        _ = await engine.request(key, .freshness)
     }
 
     /// Fetches the data regardless of the cache, or joins a running fetch.
@@ -93,7 +93,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Returns when the result is saved, or when the fetch has failed, which observers see. Returns at once inside the fetcher of this key,
     /// where it cannot wait.
     public func refresh() async {
-        _ = await engine.ask(key, .refresh)
+        _ = await engine.request(key, .refresh)
     }
 
     /// Marks the data as out of date; it is fetched at once if the key is wanted, otherwise by the next call.
@@ -138,7 +138,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// Returns when the record is removed, or when newer data is saved.
     public func clear() async {
-        await engine.write(key) { machine, turn in machine.cleared(&turn) }
+        await engine.write(key) { machine, transition in machine.cleared(&transition) }
     }
 
     // MARK: Saving

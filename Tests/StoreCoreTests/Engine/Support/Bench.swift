@@ -104,7 +104,7 @@ extension Store where Param == Int, Content == Int {
 extension Store where Param == Int {
     /// The callers that wait together for a key's content.
     func callerGroup(_ param: Int) -> SharedResult<CallerResult<BoxedContent>>? {
-        engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.reply }
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.result }
     }
 
     /// Tells the engine that the last caller of a group has left.

@@ -19,7 +19,7 @@ extension Store {
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
             guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
-            return key.callers.count + (key.callerGroup?.reply.count ?? 0)
+            return key.callers.count + (key.callerGroup?.result.count ?? 0)
         }
     }
 
@@ -59,7 +59,7 @@ extension PaginationStore {
     func waiting(_ param: Param) -> Int { lists.waiting(param) }
 
     /// The number of idle lists with a merge index in the engine.
-    var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
+    var idleIndexes: Int { lists.engine.state.withLock { $0.idleIndexes.count } }
 
     /// The number of live lists.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }

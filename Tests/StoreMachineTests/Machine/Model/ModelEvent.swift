@@ -151,7 +151,7 @@ extension ModelWorld {
     /// Whether a failed save or invalidation can be retried.
     var canRetrySave: Bool {
         guard oracle.owedSince != nil else { return false }
-        return oracle.owesInvalidation ? machine.isAtRest : call == nil && oracle.settled == oracle.revision
+        return oracle.owesInvalidation ? machine.isIdle : call == nil && oracle.settled == oracle.revision
     }
 
     private var fetchEvents: [ModelEvent] {

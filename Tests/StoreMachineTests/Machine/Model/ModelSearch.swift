@@ -131,7 +131,7 @@ extension ModelWorld {
         world.check(world.callers.allSatisfy(\.isAnswered), "C1", "a caller waits forever")
         while world.violations.isEmpty, let event = world.nextLeave { world.run(event, &events) }
         world.runOut(&events)
-        world.check(!world.machine.origin.isKnown && world.machine.isIdle && world.observers == 0, "C15", "the key is not idle")
+        world.check(!world.machine.origin.isKnown && world.machine.isForgettable && world.observers == 0, "C15", "the key is not idle")
         return (world, events)
     }
 

@@ -63,7 +63,7 @@ extension ModelWorld {
         switch event {
         case .begin(let place): begin(place, &transition)
         case .deliver(let place, let responds): deliver(place, responds: responds, &transition)
-        case .confirm(let place): settles(place, machine.commandSucceeded(oracle.delivered[place].id, .none, &transition))
+        case .confirm(let place): settles(place, machine.commandDelivered(oracle.delivered[place].id, .none, &transition))
         case .refuse(let place):
             guard let command = oracle.patches[place].command else { return }
             if oracle.isKnown {
@@ -113,7 +113,7 @@ extension ModelWorld {
         oracle.fold()
         oracle.delivered.append(ModelOracle.Delivered(id: command.id, order: command.order, mark: patch.mark))
         if !moment.isInvalidated { lastSettled() }
-        settles(oracle.delivered.count - 1, machine.commandSucceeded(command.id, response, &transition))
+        settles(oracle.delivered.count - 1, machine.commandDelivered(command.id, response, &transition))
     }
 
     /// Checks the commands that the content contains according to the machine.
@@ -130,7 +130,7 @@ extension ModelWorld {
     private mutating func begin(_ place: Int, _ transition: inout Transition) {
         guard let command = oracle.patches[place].command else { return }
         oracle.patches[place].command?.isAttempted = true
-        machine.commandBegan(command.id, &transition)
+        machine.commandAttempted(command.id, &transition)
         guard oracle.isKnown else { return }
         oracle.changes += 1
         oracle.patches[place].began = oracle.changes

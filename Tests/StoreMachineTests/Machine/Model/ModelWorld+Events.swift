@@ -180,7 +180,7 @@ extension ModelWorld {
         saveWaits = false
         front = nil
         // The engine notifies live keys only.
-        guard !machine.isIdle else { return }
+        guard !machine.isForgettable else { return }
         (moment.isCleared, moment.isClearedWhole) = (true, true)
         endEpochIfStreaming()
         moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }

@@ -111,7 +111,7 @@ extension ModelWorld {
 
     /// Forgets an idle key, as the engine does.
     mutating func retire() {
-        guard machine.isIdle else { return }
+        guard machine.isForgettable else { return }
         check(oracle.stream == nil, "C15", "a key with a stream is forgotten")
         check(running.isEmpty && callers.isEmpty && observers == 0 && call == nil && !saveWaits, "C15", "a live key is forgotten")
         check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with pending changes")

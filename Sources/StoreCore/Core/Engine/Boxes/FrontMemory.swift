@@ -4,42 +4,25 @@
 @usableFromInline
 package final class FrontMemory: Sendable {
     /// Returns the record of a key and its monotonic deadline; the deadline is `.min` if the memory does not know it.
-    let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
+    @usableFromInline let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
     /// Adds a record, and evicts records beyond the bounds. `discarded` holds the content of the older record in most cases.
-    let put:
+    @usableFromInline let put:
         @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ discarded: Few<BoxedContent>) ->
             FrontMemoryDrop?
-    let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
+    @usableFromInline let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
     /// Removes the record that mirrors the engine's, so that only the engine holds its content.
-    let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
-    let removeAll: @Sendable () -> FrontMemoryDrop
-    let keys: @Sendable () -> [BoxedKey]
+    @usableFromInline let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
+    @usableFromInline let removeAll: @Sendable () -> FrontMemoryDrop
+    @usableFromInline let keys: @Sendable () -> [BoxedKey]
 
-    @usableFromInline
-    init(
-        entry: @escaping @Sendable (BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?,
-        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64, Few<BoxedContent>) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?,
-        lend: @escaping @Sendable (BoxedKey, RecordDetails?) -> FrontMemoryDrop?,
-        removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [BoxedKey]
-    ) {
-        self.entry = entry
-        self.put = put
-        self.remove = remove
-        self.lend = lend
-        self.removeAll = removeAll
-        self.keys = keys
-    }
-}
-
-extension FrontMemory {
     /// Creates the engine's view of a table.
     @inlinable
-    convenience init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
-        self.init { key in
+    init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
+        entry = { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
             return (record.holding(BoxedContent(record.content)), deadline)
-        } put: { key, record, deadline, discarded in
+        }
+        put = { key, record, deadline, discarded in
             let dropped = table.put(key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
             if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
             if dropped.evicted.isEmpty {
@@ -48,18 +31,18 @@ extension FrontMemory {
                 if case .one(let content) = discarded, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
             }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
-        } remove: { key in
+        }
+        remove = { key in
             table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
-        } lend: { key, details in
+        }
+        lend = { key, details in
             // A record that was saved directly through the cacher has no deadline. It is replaced when the list has grown.
             let entry = table.remove(key.value(as: Key.self)) { $0.deadline != .min && $0.record.details === details }
             // Only the key is kept: the list would be copied to grow if its content were.
             return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }
-        } removeAll: {
-            FrontMemoryDrop(evicted: 0, records: table.removeAll())
-        } keys: {
-            table.keys().map { BoxedKey($0) }
         }
+        removeAll = { FrontMemoryDrop(evicted: 0, records: table.removeAll()) }
+        keys = { table.keys().map { BoxedKey($0) } }
     }
 }
 
