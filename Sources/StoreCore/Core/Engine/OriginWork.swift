@@ -125,6 +125,10 @@ struct OriginWork<Content: Sendable> {
         }
     }
 
+    /// The time at which callers get stale content; `nil` without a fetch. The failed connections of a stream, and the pauses after them,
+    /// belong to one fetch.
+    var staleDue: MonotonicInstant? { flight?.staleDue ?? stream?.staleDue }
+
     @inline(__always)
     var isStreaming: Bool { if case .streaming = phase { true } else { false } }
 
@@ -217,6 +221,8 @@ struct LiveStream<Content: Sendable> {
     var lastSave: MonotonicInstant?
     /// The time at which the last value is saved.
     var saveDue: MonotonicInstant?
+    /// The time at which callers get stale content, if the stream waits after a connection without a value.
+    var staleDue: MonotonicInstant?
 
     init(_ flight: Flight) {
         connection = .connecting(flight)
