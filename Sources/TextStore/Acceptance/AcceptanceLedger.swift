@@ -96,7 +96,8 @@ actor AcceptanceLedger {
         state.histories.take(record)
         state.serial += 1
         do throws(TextStoreError) {
-            faults += try file.save(state.histories, serial: state.serial, position: evidence == nil ? nil : state.position)
+            // Also without evidence, because a store that keeps it would otherwise repeat its older records.
+            faults += try file.save(state.histories, serial: state.serial, position: state.position > 0 ? state.position : nil)
             known = (state, file.statuses)
         } catch {
             // The evidence is saved, and the next reading adds it to the acceptances.
