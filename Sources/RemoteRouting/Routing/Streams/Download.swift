@@ -124,7 +124,10 @@ private struct Download: Sendable {
         let there = try file.length()
         let offset = known != nil && there > 0 ? there : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
-        let single = host.with { $0.retry = .never }
+        let single = host.with { host in
+            host.retry = .never
+            host.timeouts.attempt = nil
+        }
         let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? [] : [416]) {
             fields throws(RouteFault) in
             // Parts of a compressed representation cannot be joined.

@@ -154,8 +154,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host
         host.retry = .never
-        host.timeouts.overall = nil
-        host.timeouts.idle = nil
+        host.timeouts = .init(head: host.timeouts.head)
         return try await connect(route, at: host, lastEventID: lastEventID)
     }
 
