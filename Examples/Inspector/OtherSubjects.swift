@@ -114,7 +114,7 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
             ("waiting", "", "\(snapshot.callers) callers, \(snapshot.observers) observers"),
         ]
         for failure in report.failures.prefix(1_000) {
-            lines.append(("failure", "failed", "\(failure.stage), \(failure.key): \(errorText(failure.error, 500))"))
+            lines.append(("failure", "failed", "\(failure.stage), \(failure.key): \(errorText(failure.error, 500))".short(500)))
         }
         return lines
     }
