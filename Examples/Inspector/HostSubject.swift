@@ -2,6 +2,7 @@ internal import Foundation
 internal import RemoteHTTP
 internal import RemoteRouting
 internal import StoreCore
+internal import SyncEngine
 
 /// A host on the page: its open and its last exchanges.
 ///
@@ -116,6 +117,12 @@ private struct WatchedTransport: Transport {
 
 /// The text of an error, without what a transport may have repeated of a request.
 func errorText(_ error: any Error, _ limit: Int) -> String {
+    if let error = error as? SyncError {
+        // The message of an incomplete pass repeats the text of its first failure.
+        let message = error.code == .incomplete ? "items failed" : error.message
+        let cause = error.underlyingError.map { " (underlying: \(errorText($0, limit)))" } ?? ""
+        return "SyncError.\(error.code.rawValue): \(message)\(cause)".short(limit)
+    }
     guard let error = error as? RemoteError, ![.build, .status, .decode].contains(error.stage) else { return "\(error)".short(limit) }
     return "RemoteError.\(error.code.rawValue) (\(error.stage.rawValue)): \(error.operation)".short(limit)
 }

@@ -102,7 +102,7 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
         let progress = report.progress
         let state = snapshot.isSyncing ? "loading" : snapshot.error == nil ? "completed" : "failed"
         var lines: [(String, String, String)] = [
-            ("pass \(report.pass)", state, snapshot.error.map { "\($0)".short(500) } ?? report.summary),
+            ("pass \(report.pass)", state, snapshot.error.map { errorText($0, 500) } ?? report.summary),
             ("stage", "", "\(progress.stage), \(progress.doneItems) of \(progress.totalItems) items"),
             (
                 "plan", "",
@@ -113,7 +113,9 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
             ("duration", "", report.duration.inWords),
             ("waiting", "", "\(snapshot.callers) callers, \(snapshot.observers) observers"),
         ]
-        for failure in report.failures.prefix(1_000) { lines.append(("failure", "failed", "\(failure)".short(500))) }
+        for failure in report.failures.prefix(1_000) {
+            lines.append(("failure", "failed", "\(failure.stage), \(failure.key): \(errorText(failure.error, 500))".short(500)))
+        }
         return lines
     }
 

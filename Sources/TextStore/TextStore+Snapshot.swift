@@ -50,12 +50,12 @@ extension TextStore {
     ///   - identifier: The last identifier of the page before; `nil` for the first page.
     ///   - limit: The largest number of texts.
     public func snapshot(matching text: String = "", after identifier: String? = nil, limit: Int = 100) async -> [TextSnapshot] {
-        let text = text.lowercased()
+        let (text, now) = (text.lowercased(), engine.time.date)
         var page = engine.session.read { session in
             let identifiers = session.sources.keys.filter { next in
                 identifier.map { $0 < next } ?? true && (text.isEmpty || next.lowercased().contains(text))
             }
-            return identifiers.sorted().prefix(max(0, limit)).map { session.snapshot(of: $0) }
+            return identifiers.sorted().prefix(max(0, limit)).map { session.snapshot(of: $0, at: now) }
         }
         for index in page.indices {
             // An unreadable file shows no acceptance here; `needsAcceptance(of:)` reports the fault.
@@ -67,9 +67,12 @@ extension TextStore {
 }
 
 extension SessionState {
-    fileprivate func snapshot(of identifier: String) -> TextSnapshot {
+    fileprivate func snapshot(of identifier: String, at now: Date) -> TextSnapshot {
         var snapshot = TextSnapshot(identifier: identifier)
-        if let shown = resolved[identifier]?.text {
+        snapshot.observers = observers[identifier] ?? 0
+        // A text in several languages is described by the one that is shown.
+        let (identifier, _) = shown(identifier)
+        if let shown = resolved[identifier]?.text(ifExpired: manifestExpired(at: now)) {
             (snapshot.version, snapshot.text, snapshot.origin) = (shown.version, shown.text, shown.origin)
             (snapshot.isVerified, snapshot.isBelowFloor) = (shown.isVerified, shown.isBelowFloor)
             snapshot.isStale = shown.staleSince != nil
@@ -79,7 +82,6 @@ extension SessionState {
         snapshot.floor = held[identifier]?.floor?.rank.version
         snapshot.listed = manifest?.entries[identifier]?.version
         snapshot.waiting = held[identifier]?.pending.values.compactMap(\.rank.version).sorted() ?? []
-        snapshot.observers = observers[identifier] ?? 0
         return snapshot
     }
 }

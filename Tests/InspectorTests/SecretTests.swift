@@ -2,6 +2,7 @@ import Foundation
 import StoreCore
 import StoreCoreTesting
 import StoreOutbox
+import SyncEngine
 import Testing
 import Trials
 
@@ -82,6 +83,36 @@ struct SecretTests {
             #expect(item.status == 200 && !item.text.contains("s3cret"))
         }
         #expect(host.snapshot().exchanges.count == 50 && !"\(host.snapshot())".contains("s3cret"))
+    }
+
+    /// Fails with a secret: for the list, or for its item.
+    private struct LeakyProcessor: SyncProcessor {
+        struct Thing: SyncItem {
+            var key: Int
+            var version: Int
+        }
+
+        let failsList: Bool
+        let failure = RemoteError(.transport, .connectionLost, operation: "GET /things", "s3cret")
+
+        func sourceList() async throws -> ListedSource<Thing> {
+            if failsList { throw failure }
+            return ListedSource([Thing(key: 1, version: 1)])
+        }
+        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory(versions: [:]) }
+        func downloadContent(of item: Thing) async throws { throw failure }
+        func remove(_ keys: Set<Int>) async throws {}
+    }
+
+    @Test(arguments: [true, false])
+    func `I5, H12: the failure of a pass brings no secret to the page`(failsList: Bool) async throws {
+        let synchronizer = OneWaySynchronizer(processor: LeakyProcessor(failsList: failsList))
+        inspector.attach(synchronizer)
+        await #expect(throws: SyncError.self) { try await synchronizer.sync() }
+        let list = try #require(try await visitor.send("GET", visitor.base + "list?subject=1"))
+        #expect(list.text.contains("RemoteError.connectionLost (transport): GET /things") && !list.text.contains("s3cret"))
+        let item = try #require(try await visitor.send("GET", visitor.base + "item?subject=1&row=0"))
+        #expect(item.status == 200 && !item.text.contains("s3cret"))
     }
 
     /// A request with a secret in each place.

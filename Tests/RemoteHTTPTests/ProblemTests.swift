@@ -35,6 +35,13 @@ struct ProblemTests {
         #expect(Problem(json: Data(json.utf8)) == nil)
     }
 
+    @Test func `a server does not choose how deep the stack grows`() {
+        func nested(_ levels: Int) -> Problem? {
+            Problem(json: Data((#"{"a":"# + String(repeating: "[", count: levels) + String(repeating: "]", count: levels) + "}").utf8))
+        }
+        #expect(nested(31) != nil && nested(32) == nil && nested(500) == nil)
+    }
+
     @Test(arguments: [nil, MimeType.json, .plainText])
     func `a body with another media type is not a problem`(type: MimeType?) {
         #expect(Problem(data: Data("{}".utf8), type: type) == nil)

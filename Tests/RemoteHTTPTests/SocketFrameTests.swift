@@ -1,4 +1,5 @@
 import Foundation
+import StoreCore
 import Testing
 import Trials
 
@@ -61,6 +62,18 @@ struct SocketFrameTests {
         let key = frame[size..<(size + 4)]
         let unmasked = frame.dropFirst(size + 4).enumerated().map { $0.element ^ key[key.startIndex + $0.offset % 4] }
         #expect(Data(unmasked) == payload)
+    }
+
+    @Test func `H25: no frame follows a Close frame`() async throws {
+        let link = FrameLink(protocols: [], messageBytes: 1)
+        let wire = WatchedState<[Data?]>([])
+        link.requestNext { bytes in wire.update { $0.append(bytes) } }
+        try await link.send(.close(code: 1000, reason: ""))
+        link.post(.ping(Data()))
+        link.requestNext { bytes in wire.update { $0.append(bytes) } }
+        // Otherwise, the next call would wait for the wire.
+        try #require(wire.current.count == 2 && wire.current[0]?.first == 0x88 && wire.current[1] == nil)
+        await #expect(throws: TransportFailure.self) { try await link.send(.text("late")) }
     }
 
     @Test func `H25: the proof of a handshake is that of RFC 6455`() {

@@ -28,7 +28,9 @@ final class BackupPlace: Sendable {
         guard let root = try DirectoryHandle(opening: directory) else { throw SyncError.vanished(directory.path) }
         let path = url.resolvingSymlinksInPath().pathComponents
         let target = URL(filePath: places.root.path, directoryHint: .isDirectory).resolvingSymlinksInPath()
-        guard !path.contains(RelativePath.reserved), !target.pathComponents.starts(with: path), !places.root.isReached(by: directory) else {
+        // A folding disk treats all spellings of the reserved name as equal.
+        let isReserved = path.contains { NameFolding.all.fold($0) == RelativePath.reserved }
+        guard !isReserved, !target.pathComponents.starts(with: path), !places.root.isReached(by: directory) else {
             throw SyncError(
                 .unsafeName,
                 "cannot keep backups in \(directory.path.shownSafely): a pass changes the files there itself; choose another directory")

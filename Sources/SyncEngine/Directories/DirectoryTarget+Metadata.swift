@@ -134,8 +134,8 @@ private struct MetadataPlanning<Item: FileItem> {
         let key = item.key
         if let found = try find(key) {
             let kind = found.status.kind
-            if kind == (link == nil ? .directory : .link), found.text == link {
-                if placed[key]?.first != .some(link) { silent.append(.placed(key, link: link)) }
+            if kind == (link == nil ? .directory : .link), [found.text].hasText(link) {
+                if placed[key]?.prefix(1).hasText(link) != true { silent.append(.placed(key, link: link)) }
                 return
             }
             let prefix = (key.path + "/").utf8
@@ -201,7 +201,7 @@ private struct MetadataPlanning<Item: FileItem> {
     /// Returns whether an object is a link or an empty directory that a pass has made.
     private func isOwn(_ found: Found, _ key: PathKey) -> Bool {
         let texts = placed[key] ?? []
-        return found.text != nil && texts.contains(found.text) || found.isEmpty && texts.contains(nil)
+        return found.text != nil && texts.hasText(found.text) || found.isEmpty && texts.contains(nil)
     }
 
     /// Examines an object without following a link; `nil` if it does not exist, or if the process may not examine it.

@@ -223,7 +223,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     /// Detects the folding of the disk; without a pass nothing is written, so the result is known only after the first pass.
-    private func knownFolding() throws -> NameFolding {
+    func knownFolding() throws -> NameFolding {
         if let folding { return folding }
         if let session = callingSession { return session.folding }
         return try DirectoryHandle(opening: place)?.directory(RelativePath.reserved).map { try NameFolding.observe($0) } ?? []

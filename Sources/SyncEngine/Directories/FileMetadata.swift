@@ -88,6 +88,11 @@ extension FileMetadata {
     }
 }
 
+extension Collection<String?> {
+    /// Returns whether one of these texts of links has the same bytes; `nil` stands for a directory.
+    func hasText(_ text: String?) -> Bool { contains { $0.map { PathKey($0) } == text.map { PathKey($0) } } }
+}
+
 extension FileStatus {
     /// The whole second of the last change, rounded down, in seconds since 1970.
     var modifiedSecond: Int64 { modified >= 0 ? modified / 1_000_000_000 : (modified + 1) / 1_000_000_000 - 1 }

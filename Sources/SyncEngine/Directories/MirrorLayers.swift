@@ -94,11 +94,14 @@ extension DirectoryTarget {
 
     /// The paths that take no part in a pass; `nil` if there are none.
     public var excludes: (@Sendable (PathKey) -> Bool)? {
-        let inside = backupPathInside.map { ($0 + "/").utf8 }
-        guard inside != nil || !layers.filter.isEmpty else { return nil }
-        return { [filter = layers.filter] key in
-            if let inside, key.path.utf8.starts(with: inside) { return true }
-            return filter.excludes(key.path)
+        guard let backup = backupPathInside else {
+            guard !layers.filter.isEmpty else { return nil }
+            return { [filter = layers.filter] key in filter.excludes(key.path) }
+        }
+        // The disk may list another spelling than that of the option. A target that cannot be opened has nothing to list.
+        let folding = (try? knownFolding()) ?? []
+        return { [filter = layers.filter, inside = folding.fold(backup + "/")] key in
+            folding.fold(key.path).utf8.starts(with: inside.utf8) || filter.excludes(key.path)
         }
     }
 
@@ -114,6 +117,7 @@ extension DirectoryTarget {
     /// - Returns: The rows of the files with other content.
     func damagedRows(_ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle) async throws -> [Int] {
         guard case .digests(let rate) = layers.verification else { return [] }
+        let excludes = excludes
         var (rows, damaged) = (scan.unchanged, [Int]())
         while let row = rows.takeFirst(1).first {
             guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }

@@ -79,7 +79,7 @@ extension TargetSession {
     /// Returns whether a link has a text that a pass has given it.
     private func isOwnLink(_ name: String, in directory: DirectoryHandle, key: PathKey) -> Bool {
         guard let text = directory.textOfLink(name) else { return false }
-        return state.withLock { $0.journal.placed[key]?.contains(text) ?? false }
+        return state.withLock { $0.journal.placed[key]?.hasText(text) ?? false }
     }
 
     /// Throws if the path of a link leads through a link that no pass has made.

@@ -83,10 +83,11 @@ actor AcceptanceLedger {
             guard error.code == .damagedFile else { throw error }
         }
         guard let record = decide(state.value) else { return (nil, takeFaults()) }
-        state.position = try evidence?.append(record, after: state.position ?? 0)
+        if let evidence { state.position = try evidence.append(record, after: state.position ?? 0) }
         state.value.take(record)
         state.serial += 1
         do throws(TextStoreError) {
+            // Also without evidence, because a store that keeps it would otherwise repeat its older records.
             faults += try file.save(state.value, serial: state.serial, position: state.position)
             known = (state, file.statuses)
         } catch {

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import RemoteRoutingTesting
 import StoreCoreTesting
@@ -35,6 +36,28 @@ struct EventFaultTests {
         }
         #expect(try await task.value == ["a"])
         #expect(bench.asked.count == 4)
+    }
+
+    /// Notes the deadlines of each exchange.
+    private struct Noting: Transport {
+        let timeouts = WatchedState<[ExchangeLimits.Timeouts]>([])
+
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+            timeouts.update { $0.append(limits.timeouts) }
+            return HTTPResponse(status: 204, url: request.url)
+        }
+    }
+
+    @Test func `H6, H20: after the head, the deadline of an attempt ends neither a stream of events nor a download`() async throws {
+        let transport = Noting()
+        let host = RemoteHost("a.example", transport: transport).with {
+            $0.timeouts = .init(head: .seconds(10), idle: .seconds(20), attempt: .seconds(30), overall: .seconds(40))
+        }
+        for try await _ in host.events(for: Route(path: "/x")) {}
+        let place = try TemporaryDirectory()
+        // The status is not that of a file.
+        _ = try await remoteError { try await host.download(Route(path: "/x"), to: place.file("x")) }
+        #expect(transport.timeouts.current == [.init(head: .seconds(10)), .init(head: .seconds(10), idle: .seconds(20))])
     }
 
     @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60)), ("2147483647", .seconds(3_600))])

@@ -201,4 +201,28 @@ struct SlowFetchTests {
         try await bench.feed.send(.content("new"))
         #expect(try await bench.store[1].requireData(from: .origin) == "new")
     }
+
+    /// With the shorter limit, the stream waits when it passes; with the longer one, the stream connects again.
+    @Test(arguments: [500, 1_500])
+    func `C26, L4: the failed connections of a stream and the pauses after them count`(_ milliseconds: Int) async throws {
+        var policy = StorePolicy.reconnecting()
+        policy.staleAfter = .milliseconds(milliseconds)
+        let bench = LiveBench(expiry: .after(.seconds(60)), policy: policy)
+        await bench.store[1].update("old")
+        bench.time.advance(by: .seconds(100))
+        let due = bench.time.now.advanced(by: .milliseconds(milliseconds))
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.callers(1)
+        try await bench.feed.connected(count: 1)
+        try await bench.feed.end(throwing: Lost())
+        try await until("the stream waits") {
+            bench.store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.origin.stream?.reconnectsAt != nil }
+        }
+        if milliseconds > 1_000 {
+            bench.time.advance(by: .seconds(1))
+            try await bench.feed.connected(count: 2)
+        }
+        bench.time.advance(by: bench.time.now.duration(to: due))
+        #expect(try await caller.value == "old")
+    }
 }

@@ -191,7 +191,7 @@ struct LayerTests {
         #expect(try files(in: backup.url) == ["a": "1", "b": "2"])
     }
 
-    @Test(arguments: ["", "..", "../..", ".storehouse", ".storehouse/parts", ".storehouse/backup"])
+    @Test(arguments: ["", "..", "../..", ".storehouse", ".storehouse/parts", ".storehouse/backup", ".Storehouse/backup"])
     func `S24: a backup in a directory that passes change themselves is refused`(path: String) async throws {
         let bench = try await DirectoryBench(["a": "1"]).synced()
         bench["a"] = "2"
@@ -199,6 +199,13 @@ struct LayerTests {
         let error = await syncError { try await bench.sync(layers: layers { $0.backup = backup }) }
         #expect(error?.code == .unsafeName)
         #expect(try bench.files == ["a": "1"])
+    }
+
+    @Test func `S8, S24: another spelling of the backup takes no part in passes on a folding disk`() throws {
+        let bench = try DirectoryBench()
+        let target = bench.target(layers: layers { $0.backup = bench.url.appending(path: "Old") }, folding: .letterCase)
+        let excludes = try #require(target.excludes)
+        #expect(excludes(PathKey("old/a")) && excludes(PathKey("Old/a")) && !excludes(PathKey("older/a")))
     }
 
     // MARK: Verification

@@ -104,6 +104,14 @@ struct EvidenceTests {
         #expect(brief(try await store.acceptanceRecords()) == ["withdrawn eula 1.0.0 ada: lost"])
     }
 
+    @Test func `T13, T19: a withdrawal by a store without evidence stays in stores that keep it`() async throws {
+        let first = try await store()
+        let eula = try await first.text(for: "eula")
+        try await first.accept(eula)
+        #expect(try await store(keeps: false).withdrawAcceptances(of: "eula"))
+        for store in [first, try await store()] { #expect(await store.needsAcceptance(of: eula)) }
+    }
+
     @Test func `T20: the changes since an accepted text are known after a restart`() async throws {
         let first = try await store()
         try await first.accept(first.text(for: "eula"))

@@ -145,6 +145,14 @@ struct LanguageTests {
         }
     }
 
+    @Test func `T18, I1: a snapshot describes the language that is shown`() async throws {
+        bench.origin.goDown()
+        let store = try await started(["fr"])
+        try await store.accept(store.text(for: "eula"))
+        let text = try #require(await store.snapshot().first { $0.identifier == "eula" })
+        #expect(text.text == "Bundled eula in fr" && text.version == SemanticVersion("1.0.0") && text.origin == .bundle && text.isAccepted)
+    }
+
     @Test func `T18: the last of concurrent calls counts, for all texts`() async throws {
         bench.origin.goDown()
         for seed in seeds(UInt64(20), quick: 3) {

@@ -30,7 +30,7 @@ struct FreshnessTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote eula 2")
     }
 
-    @Test func `T9: an expired manifest provides a text that the device lacks`() async throws {
+    @Test func `T9, I1: an expired manifest provides a text that the device lacks`() async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_900_000_000))
         bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"2.0.0"}}"#)
         bench.serve("eula", "Remote terms 2")
@@ -39,6 +39,7 @@ struct FreshnessTests {
         try await store.refresh()
         let text = try await store.text(for: bench.source("eula"), awaiting: soon)
         #expect(text.text == "Remote terms 2" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "expiredManifest")
+        #expect(await store.snapshot().first?.isStale == true)
     }
 
     @Test func `T8: a wait within the check interval sends no request and reports the recent check`() async throws {

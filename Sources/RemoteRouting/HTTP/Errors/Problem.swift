@@ -43,7 +43,7 @@ public struct Problem: Hashable, Sendable {
 
     /// Decodes a problem document.
     ///
-    /// - Parameter data: A JSON object; for anything else, the initializer returns `nil`.
+    /// - Parameter data: A JSON object of at most 32 levels; for anything else, the initializer returns `nil`.
     public init?(json data: Data) {
         // Ignores the reason, because the response is an error even without an explanation.
         guard let value = try? JSONDecoder().decode(Value.self, from: data), case .fields(var members) = value else { return nil }
@@ -77,6 +77,10 @@ public struct Problem: Hashable, Sendable {
 extension Problem.Value: Decodable {
     /// Decodes any JSON value, because an extension may have any.
     public init(from decoder: any Decoder) throws {
+        // Each level takes kilobytes of the stack, which is small on some systems, and the server chooses their number.
+        guard decoder.codingPath.count < 32 else {
+            throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "more than 32 levels"))
+        }
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null

@@ -76,6 +76,8 @@ final class FrameLink: SocketLink {
             guard !state.isFinished, !state.isOver else { return nil }
             state.last += 1
             state.frames.append((state.last, bytes))
+            // Before the wire has taken it: no frame follows a Close frame (RFC 6455 §5.5.1).
+            if case .close = event { state.isFinished = true }
             return state.last
         }
         guard let number else { throw FrameLink.closed }

@@ -154,8 +154,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host
         host.retry = .never
-        host.timeouts.overall = nil
-        host.timeouts.idle = nil
+        host.timeouts = .init(head: host.timeouts.head)
         let call = try call(at: host, lastEventID: lastEventID)
         let bytes = try await call.bytes()
         let response = bytes.response

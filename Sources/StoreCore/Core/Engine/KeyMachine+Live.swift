@@ -40,6 +40,8 @@ struct LiveStream<Content: Sendable> {
     var lastSave: MonotonicInstant?
     /// The time at which the last value is saved.
     var saveDue: MonotonicInstant?
+    /// The time at which callers get stale content, if the stream waits after a connection without a value.
+    var staleDue: MonotonicInstant?
 
     init(_ flight: Flight) {
         connection = .connecting(flight)
@@ -121,8 +123,9 @@ extension KeyMachine {
         if last == nil { forgetValue(&transition) }
         automaticFetchBegins(&transition)
         let flight = Flight(
-            ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil, staleDue: staleDueOfFlight(&transition))
-        origin.changeStream { $0.connection = .connecting(flight) }
+            ticket: ticket, forceRefresh: desk.refreshCallers > 0, revalidates: last != nil,
+            staleDue: origin.staleDue ?? staleDueOfFlight(&transition))
+        origin.changeStream { ($0.connection, $0.staleDue) = (.connecting(flight), nil) }
         transition.actions.append(.fetch(ticket, .values(after: last)))
         transition.publishes = true
         listen(&transition)
@@ -281,8 +284,9 @@ extension KeyMachine {
         let pause = max(StorePolicy.shortestInterval, delay)
         let dated = heldAfterStream(transition.now, transition.date)
         let start = transition.now.advanced(by: pause)
+        let staleDue = origin.flight?.staleDue
         origin.changeStream { stream in
-            stream.connection = .waiting(until: start)
+            (stream.connection, stream.staleDue) = (.waiting(until: start), staleDue)
             stream.attempt = attempt + 1
             stream.silenceEnds = nil
             // Saves the last value at once.

@@ -119,7 +119,7 @@ extension KeyMachine {
     private func staleContent(_ transition: inout Transition) -> Content? {
         // A known refusal by the origin closes this window, too: the caller waits for the origin's current response.
         guard origin.failure?.error.allowsStaleContent ?? true, let held = book.held, let content else { return nil }
-        let slowFrom = origin.flight?.staleDue ?? .distantFuture
+        let slowFrom = origin.staleDue ?? .distantFuture
         let window: Duration = slowFrom <= transition.now ? .forever : rules.policy.staleWhileRevalidate
         return held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? window, at: transition.now) ? content : nil
     }
@@ -133,6 +133,7 @@ extension KeyMachine {
     /// The running fetch has taken so long that its callers get stale content, if there is any. The fetch goes on (C26).
     mutating func serveStaleContent(_ transition: inout Transition) {
         origin.changeFlight { $0.staleDue = .distantPast }
+        origin.changeStream { if $0.staleDue != nil { $0.staleDue = .distantPast } }
         guard let content = staleContent(&transition) else { return }
         var isServed = false
         resumeCallers(&transition) { need in

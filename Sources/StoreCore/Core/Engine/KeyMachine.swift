@@ -210,7 +210,8 @@ extension KeyMachine {
     /// The time at which waiting callers get stale content; `nil` for never, and once it has come.
     @inline(__always)
     private var staleDue: MonotonicInstant? {
-        guard let due = origin.flight?.staleDue, due != .distantFuture, due != .distantPast, desk.hasCallersOfContent, book.held != nil
+        // The callers come first, because a stream is copied to be read.
+        guard desk.hasCallersOfContent, book.held != nil, let due = origin.staleDue, due != .distantFuture, due != .distantPast
         else { return nil }
         return due
     }

@@ -121,6 +121,10 @@ struct OriginWork<Content: Sendable> {
         }
     }
 
+    /// The time at which callers get stale content; `nil` without a fetch. The failed connections of a stream, and the pauses after them,
+    /// belong to one fetch.
+    var staleDue: MonotonicInstant? { flight?.staleDue ?? stream?.staleDue }
+
     mutating func changeFlight(_ change: (inout Flight) -> Void) {
         switch phase {
         case .unread, .reading, .idle:
