@@ -32,7 +32,8 @@ extension EngineState {
     mutating func note(_ change: WatchedChange, of param: BoxedKey, where isOlder: @Sendable (ChangedKeys) -> Bool = { _ in true }) {
         // The numbers are copied, because a copy of the watches would make each insertion copy a dictionary.
         for id in Array(watches.keys) where watches[id].map(isOlder) ?? false {
-            watches[id]?.changes[param] = max(watches[id]?.changes[param] ?? change, change)
+            let greatest = max(watches[id]?.changes[param] ?? change, change)
+            watches[id]?.changes[param] = greatest
         }
     }
 
