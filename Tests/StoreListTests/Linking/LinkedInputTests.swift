@@ -139,6 +139,27 @@ struct LinkedInputTests {
         #expect(try await stories[2].requireData().author?.id == "bob")
     }
 
+    @Test func `V2, E9: content that a change of an entity takes out of memory is there for a reader`() async throws {
+        let (place, isTaken) = (WatchedState<Store<Int, Article>?>(nil), WatchedState(false))
+        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
+        let link = EntityLink<Article>.entities(of: writers, id: { $0.id }) { article, visit in
+            if place.current?.memory?.count == 0, !isTaken.current {
+                isTaken.update { $0 = true }
+                // Meanwhile the reader looks.
+                Thread.sleep(forTimeInterval: 0.05)
+            }
+            visit(&article.author)
+        }
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), links: [link], time: world.time) { Article(id: $0) }
+        let observer = try await observeCompleted(articles[7].publish())
+        place.update { $0 = articles }
+        defer { place.update { $0 = nil } }
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        try await isTaken.wait { $0 ? () : nil }
+        #expect(articles[7].stateInMemory?.content?.author.name == "Countess")
+        withExtendedLifetime(observer) {}
+    }
+
     @Test func `E3: a row of the entity's type without its text leaves the text of the detail`() async throws {
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin,

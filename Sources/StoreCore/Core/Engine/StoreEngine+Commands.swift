@@ -202,8 +202,8 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 
 // The commands of an outbox that change one element in every list of this store that shows it (O18).
 //
-// The change is a patch of each live list, also of those without the element, because a page that arrives later may bring it. Lists at
-// rest become live if they have the element, so that a hit in memory needs no look at the commands.
+// The change is a patch of each live list, also of those without the element, because a page that arrives later may bring it. Idle lists
+// become live if they have the element, so that a hit in memory needs no look at the commands.
 
 /// A command that changes one element in every list.
 struct ElementCommand: Sendable {

@@ -161,24 +161,31 @@ extension StoreEngine {
 extension Effects {
     /// Marks the places of changed entities in all stores, and delivers all effects after that (E1).
     mutating func deliverLinked(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
-        var others: [LinkedEffects] = []
-        markPlaces(&others)
+        var others = takeLinked()
+        var position = 0
+        while position < others.count {
+            let further = others[position].effects.takeLinked()
+            // The observers there are resumed with those of these effects.
+            observers.append(contentsOf: others[position].effects.observers.takeAll())
+            others += further
+            position += 1
+        }
         deliver(onEvent)
-        for var other in others { other.effects.deliver(other.engine.onEvent) }
+        // In place, because each delivery releases content before it resumes callers.
+        for position in others.indices {
+            let engine = others[position].engine
+            others[position].effects.deliver(engine.onEvent)
+        }
     }
 
-    /// Marks the places, and gathers the effects in other stores. The observers there are resumed with those of these effects.
-    private mutating func markPlaces(_ others: inout [LinkedEffects]) {
-        var reached = linked
+    /// Marks the places, and takes out the effects in other stores.
+    private mutating func takeLinked() -> [LinkedEffects] {
+        var others = linked
         linked = []
         marks.takeAll().forEach { mark in
             let followers: [StoreEngine] = mark.engine.state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] }
-            for follower in followers { reached.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
+            for follower in followers { others.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
         }
-        for var other in reached {
-            other.effects.markPlaces(&others)
-            observers.append(contentsOf: other.effects.observers.takeAll())
-            if !other.effects.isEmpty { others.append(other) }
-        }
+        return others
     }
 }

@@ -418,15 +418,22 @@ extension Equatable {
 extension StoreFlowable {
     /// The state of valid content in memory, without a wait; `nil` if memory has none.
     var stateInMemory: LoadingState<Content>? {
-        guard var (record, deadline) = store.memory?.entry(of: param) else { return nil }
+        guard var (record, deadline) = recordInMemory() else { return nil }
         if !store.isReconciled(record) {
             store.engine.transition(BoxedKey(param)) { _, _ in }
-            guard let entry = store.memory?.entry(of: param), store.isReconciled(entry.record) else { return nil }
+            guard let entry = recordInMemory(), store.isReconciled(entry.record) else { return nil }
             (record, deadline) = entry
         }
         // `.min` leaves the decision to the engine, which an observer asks.
         guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
         let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }
         return .completed(content: record.content, next: pages[0], prev: pages[1])
+    }
+
+    /// The record in memory. A change of an entity takes linked content out of memory for a moment, so a miss is read again under the lock.
+    private func recordInMemory() -> (record: CacheRecord<Content>, deadline: Int64)? {
+        guard let memory = store.memory else { return nil }
+        if let entry = memory.entry(of: param) { return entry }
+        return store.engine.links.isEmpty ? nil : store.engine.state.withLock { _ in memory.entry(of: param) }
     }
 }
