@@ -132,7 +132,7 @@ public final class CacheScope: Sendable {
         for counter in counters { try await counter.wait { $0 == 0 ? () : nil } }
     }
 
-    /// Creates an outbox, which a call of ``close(clearing:)`` waits for: the creation changes files.
+    /// Creates an outbox, which a call of `close(clearing:)` waits for: the creation changes files.
     package func creating<Member>(_ create: () throws -> Member) rethrows -> Member {
         work.update { $0 += 1 }
         defer { work.update { $0 -= 1 } }

@@ -6,7 +6,7 @@ package import Foundation
 internal import StoreCore
 package import StorePlatform
 
-/// Encodes values as ``ByteReader`` decodes them: numbers in little-endian order, and a length of four bytes before each text.
+/// Encodes values as `ByteReader` decodes them: numbers in little-endian order, and a length of four bytes before each text.
 ///
 /// A start reads thousands of records, for which a decoder of JSON takes longer than the disk.
 package struct ByteWriter: Sendable {

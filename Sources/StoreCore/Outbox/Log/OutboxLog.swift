@@ -7,7 +7,7 @@ package import StoreCore
 package import StoreFiles
 internal import StorePlatform
 
-/// The log of an outbox. Its entries are the records of ``OutboxEntry``, and the log does not depend on their meaning.
+/// The log of an outbox. Its entries are the records of `OutboxEntry`, and the log does not depend on their meaning.
 package typealias OutboxLog = SharedLog<Data>
 
 extension Data: LogEntry {
