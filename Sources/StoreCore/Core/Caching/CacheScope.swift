@@ -95,7 +95,7 @@ public final class CacheScope: Sendable {
             _ = await failure { await $0.refuse() }
             var firstError = await failure { try await $0.close(clearing: clearing) }
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
-            // Once: the directory may belong to a new scope afterwards.
+            // Once: the directory may belong to a new scope afterward.
             if clearing, !state.withLock({ $0.isEmptied }) {
                 do { try await removeRecords() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
