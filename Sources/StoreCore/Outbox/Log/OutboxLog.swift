@@ -26,7 +26,7 @@ extension OutboxLog {
         precondition(directory.isFileURL, "an outbox needs the file URL of a directory, not \(directory)")
         var options = Options()
         options.pace = .milliseconds(2)
-        // The commands of other processes are delivered soon, also where the log cannot be watched.
+        // The commands of other processes are delivered soon, even where the log cannot be watched.
         options.longestDelay = .seconds(1)
         self.init(Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), .outbox, options)
         try prepare()
