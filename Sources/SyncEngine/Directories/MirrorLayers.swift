@@ -148,9 +148,10 @@ extension DirectoryTarget {
             let count = try hash.update(from: offset, to: offset + (1 << 16)) { buffer, offset throws(StoreError) in
                 try file.read(into: buffer, at: offset)
             }
-            guard count > 0 else { return hash.digest() }
+            if count > 0 { try await rate?.take(count) }
+            // The file has ended. Most files are small, and would need a second buffer and read to find that out.
+            if count < 1 << 16 { return hash.digest() }
             offset += count
-            try await rate?.take(count)
         }
     }
 }

@@ -112,7 +112,9 @@ public struct DownloadOrder: Sendable {
     private enum Rule: Sendable {
         case asListed, byKey, smallestFirst, largestFirst
         /// The type of the items, and the function that returns their positions in ascending order of their ranks.
-        case by(ObjectIdentifier, @Sendable ([any SyncItem]) -> [Int])
+        ///
+        /// It gets one item at a time, because an array of erased items would hold a copy of each.
+        case by(ObjectIdentifier, @Sendable (_ count: Int, _ item: (Int) -> any SyncItem) -> [Int])
     }
 
     private let rule: Rule
@@ -132,10 +134,10 @@ public struct DownloadOrder: Sendable {
     ///   synchronizer checks when it is created.
     public static func by<Item: SyncItem, Rank: Comparable & Sendable>(_ rank: @escaping @Sendable (_ item: Item) -> Rank) -> DownloadOrder
     {
-        let positions: @Sendable ([any SyncItem]) -> [Int] = { items in
-            let ranks = items.compactMap { ($0 as? Item).map(rank) }
+        let positions: @Sendable (Int, (Int) -> any SyncItem) -> [Int] = { count, item in
+            let ranks = (0..<count).compactMap { (item($0) as? Item).map(rank) }
             // The synchronizer has checked the type, so each item has a rank.
-            guard ranks.count == items.count else { return Array(items.indices) }
+            guard ranks.count == count else { return Array(0..<count) }
             // The standard library's sort is stable, but not documented to be.
             return ranks.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
         }
@@ -154,7 +156,7 @@ public struct DownloadOrder: Sendable {
         case .byKey: downloads.sort { $0.item.key < $1.item.key }
         case .smallestFirst: downloads.sort { ($0.item.byteCount ?? .max) < ($1.item.byteCount ?? .max) }
         case .largestFirst: downloads.sort { ($0.item.byteCount ?? .min) > ($1.item.byteCount ?? .min) }
-        case .by(_, let positions): downloads = positions(downloads.map { $0.item as any SyncItem }).map { downloads[$0] }
+        case .by(_, let positions): downloads = positions(downloads.count) { downloads[$0].item }.map { downloads[$0] }
         }
     }
 }

@@ -48,11 +48,15 @@ struct EventFaultTests {
         }
     }
 
-    @Test func `H6, H20: after the head, the deadline of an attempt ends neither a stream of events nor a download`() async throws {
+    @Test(arguments: [
+        RouteOptions.Timeouts(head: .seconds(10), idle: .seconds(20), attempt: .seconds(30), overall: .seconds(40)),
+        .init(head: .seconds(30), idle: .seconds(20), attempt: .seconds(10)), .init(idle: .seconds(20), attempt: .seconds(10)),
+    ])
+    func `H6, H20: the deadline of an attempt limits only the head of a stream of events and of a download`(
+        timeouts: RouteOptions.Timeouts
+    ) async throws {
         let transport = Noting()
-        let host = RemoteHost("a.example", transport: transport).with {
-            $0.timeouts = .init(head: .seconds(10), idle: .seconds(20), attempt: .seconds(30), overall: .seconds(40))
-        }
+        let host = RemoteHost("a.example", transport: transport).with { $0.timeouts = timeouts }
         for try await _ in host.events(for: Route(path: "/x")) {}
         let place = try TemporaryDirectory()
         // The status is not that of a file.

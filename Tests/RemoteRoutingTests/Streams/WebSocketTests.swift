@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
+import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
@@ -257,6 +258,26 @@ struct WebSocketTests {
         try await closing.value
         try await server.ended.wait { $0 == 1 ? () : nil }
         #expect(try await all(socket) == [])
+    }
+
+    /// The link to a server that reads nothing.
+    private struct BlockedLink: SocketLink {
+        func check(_ fields: HTTPFields) {}
+        func receive(_ body: HTTPResponse.Body, _ take: (SocketEvent) async throws -> Bool) async throws { try await untilCanceled() }
+        func send(_ event: SocketEvent) async throws { try await untilCanceled() }
+        func post(_ event: SocketEvent) {}
+        func finish() {}
+    }
+
+    @Test func `H25: a server that does not even read a close is left after five seconds, too`() async throws {
+        let time = ManualTime()
+        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(404) }).with { $0.time = time }
+        let call = try RouteCall(route, at: host, .upgrade(SocketUpgrade(protocols: [], messageBytes: 1, silence: nil)))
+        let body = HTTPResponse(status: 101, url: URL(filePath: "/")).body
+        let connection = SocketConnection(BlockedLink(), body, call, pingInterval: nil)
+        let closing = Task { try await connection.close(1000, "") }
+        try await time.advance(by: .seconds(5), sleepers: 1)
+        try await closing.value(of: "the socket is closed")
     }
 
     @Test(arguments: [1005, 1006, 1015, 0, 999, 2999, 5000] as [UInt16])

@@ -424,6 +424,24 @@ struct SharedDirectoryTests {
         }
     }
 
+    /// Follows a log again when the last receiver is released, as another thread may while following ends.
+    private final class Successor: Sendable {
+        let log: SharedLog<StoreFiles.SharedChange>
+        init(_ log: SharedLog<StoreFiles.SharedChange>) { self.log = log }
+        deinit { log.follow(isImmediate: true) { _ in } }
+    }
+
+    @Test func `D1: a log that is followed again while following ends is watched`() async throws {
+        try await user().cacher.save(record(1), param: 1)
+        let shared = SharedDirectory(place.directory)
+        try await shared.perform {
+            shared.log.follow(isImmediate: true) { [successor = Successor(shared.log)] _ in _ = successor }
+            shared.log.unfollow()
+        }
+        #expect(shared.log.isFollowed)
+        try await until { shared.log.isWatched }
+    }
+
     @Test func `D1: changes arrive however the log is replaced while a watch begins`() async throws {
         let a = try await user()
         let ring = place.file(".sharing/changes")

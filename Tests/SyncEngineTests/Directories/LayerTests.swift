@@ -227,7 +227,8 @@ struct LayerTests {
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
     func `S25: a damaged file is found by its digest, and repaired by a pass`(edits: LocalEdits) async throws {
-        let bench = try await DirectoryBench(["a": "1 one", "d/b": "2 two", "c": "3 three"]).synced()
+        // The size of the third file is that of two whole buffers.
+        let bench = try await DirectoryBench(["a": "1 one", "d/b": "2 two", "c": String(repeating: "3", count: 1 << 17)]).synced()
         try damage(bench.url.appending(path: "d/b"))
         #expect(try await bench.sync().unchangedCount == 3, "the stamp does not show the damage")
         let check = layers { $0.verification = .digests(at: nil) }

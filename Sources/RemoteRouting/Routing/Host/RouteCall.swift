@@ -335,6 +335,15 @@ func within<Value: Sendable>(
 }
 
 extension RemoteHost {
+    /// The host of a stream that its owner repeats itself: the deadline of an attempt ends with the head, because the body may take longer.
+    var forOneHead: RemoteHost {
+        with { host in
+            host.retry = .never
+            host.timeouts.head = [host.timeouts.head, host.timeouts.attempt].compactMap { $0 }.min()
+            host.timeouts.attempt = nil
+        }
+    }
+
     /// The delay before the next attempt after a failure; `nil` if the failure is final.
     ///
     /// - Parameters:

@@ -152,8 +152,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
     /// Connects once, without retries and without deadlines after the head.
     func connect(lastEventID: String) async throws -> Connection {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
-        var host = host
-        host.retry = .never
+        var host = host.forOneHead
         host.timeouts = .init(head: host.timeouts.head)
         let call = try call(at: host, lastEventID: lastEventID)
         let bytes = try await call.bytes()

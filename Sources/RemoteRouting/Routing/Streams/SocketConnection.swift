@@ -157,9 +157,11 @@ final class SocketConnection: Sendable {
 
     /// Performs the closing handshake.
     func close(_ code: UInt16, _ reason: String) async throws {
-        await sendClose(code, reason)
         do {
-            try await withClosingLimit { [state] in _ = try await state.wait { now -> Bool? in now.isOver ? true : nil } }
+            try await withClosingLimit { [self] in
+                await sendClose(code, reason)
+                _ = try await state.wait { now -> Bool? in now.isOver ? true : nil }
+            }
         } catch {
             body.stop()
             if !(error is DeadlinePassed) { throw explain(error) }

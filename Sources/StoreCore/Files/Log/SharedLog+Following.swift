@@ -34,12 +34,13 @@ extension SharedLog {
     /// Ends following; a call that is already scheduled may still happen.
     package func unfollow() {
         // Released outside the lock, because a receiver may hold the last reference to its owner.
-        let ended = following.withLock { following in
+        _ = following.withLock { following in
             defer { following = Following() }
             return following
         }
-        _ = ended
         follower.endWatch()
+        // The log may be followed again meanwhile, and the watch that has just ended may be the new one.
+        schedule()
     }
 
     package var isFollowed: Bool { following.withLock { $0.onNews != nil } }
