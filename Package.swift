@@ -21,7 +21,7 @@ import PackageDescription
 //
 // RemoteRouting needs StoreOutbox for `RemoteHost.delivery`, which sends the commands of an outbox.
 
-/// One list for every target: what is strict in one folder is strict in all of them.
+/// The settings of all targets, so that every folder is equally strict.
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -35,8 +35,8 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "Storehouse",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
-    // The programs are not products: their targets would then be part of every package that depends on this one, and no target there could
-    // have the name of one of them or of a target that they use. A program of this package runs without a product. The inspector is one, and
+    // The programs are not products, because `swift run` needs none. As products, their targets would be part of every package that depends
+    // on this one, and no target there could have the name of one of them or of a target that they use. The inspector is a product, and
     // brings the server of the test origin, `LoopbackOrigin`.
     products: [
         .library(name: "StoreCore", targets: ["StoreCore", "StoreFiles", "StoreOutbox", "StoreResilience"]),
@@ -146,13 +146,13 @@ let package = Package(
             name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles"],
             path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
-        // What the examples and the benchmarks write to: a terminal with or without colors, or plain lines.
+        // The output of the examples and the benchmarks: a terminal with or without colors, or plain lines.
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
-        // How many rounds, with which seeds, and the processes that are started and killed in them.
+        // The rounds and seeds of random tests, and the processes that are started and killed in them.
         .target(
             name: "Trials", dependencies: ["StoreCore", "StorePlatform"], path: "Tests/Support/Trials",
             swiftSettings: settings),
-        // What the suites of stores share: logs of events, observers, origins, and objects that are counted.
+        // The parts that the suites of stores share: logs of events, observers, origins, and objects that are counted.
         .target(
             name: "StoreTrials", dependencies: ["StoreCore", "StoreCoreTesting", "Trials"], path: "Tests/Support/StoreTrials",
             swiftSettings: settings),
@@ -162,7 +162,7 @@ let package = Package(
             swiftSettings: settings),
         // A bound on the number of tests that run at once; every test target links it.
         .target(name: "TestWidth", path: "Tests/Support/TestWidth"),
-        // A process that a response may end.
+        // A client process, which a hostile response may end.
         .executableTarget(
             name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "StoreFiles", "Trials"],
             path: "Tests/Support/HostileClient",
@@ -289,7 +289,7 @@ let package = Package(
             ],
             exclude: ["Snippets"], swiftSettings: settings, plugins: ["SnippetPlugin"]),
 
-        // The benchmarks, and what they ask of the allocator.
+        // The benchmarks, and the functions of the allocator that they call.
         .executableTarget(
             name: "benchmarks",
             dependencies: [

@@ -1,5 +1,5 @@
 // Checks that every public symbol has a doc comment with a short first sentence without links, that every public symbol at the top of its
-// module is listed among the topics of the landing page, and that a type with a file in the catalogue's folder Symbols lists all its
+// module is listed among the topics of the landing page, and that a type with a file in the catalog's folder Symbols lists all its
 // members there.
 //
 // swift check-symbols.swift <landing page> <symbol graph>…

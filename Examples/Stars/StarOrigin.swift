@@ -4,7 +4,7 @@ import Synchronization
 
 /// The origin of the example: an API on 127.0.0.1 that performs each star once, however often it is sent.
 ///
-/// A performed star is a file with the idempotency key and the repository as its name. The key and the effect are kept in one step, also if
+/// A performed star is a file with the idempotency key and the repository as its name. The key and the effect are kept in one step, even if
 /// the program is killed, or runs several times at once.
 final class StarOrigin: Sendable {
     /// The behavior, which may change at any time.

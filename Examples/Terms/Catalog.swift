@@ -36,7 +36,7 @@ struct Catalog: Equatable {
         }
     }
 
-    /// Returns the names in a manifest, also of entries that a store would refuse.
+    /// Returns the names in a manifest, even those of entries that a store would refuse.
     static func names(in manifest: Data) throws -> [String] {
         guard let object = try JSONSerialization.jsonObject(with: manifest) as? [String: Any] else {
             throw Mistake("the manifest is no JSON object; publish it with terms publish")

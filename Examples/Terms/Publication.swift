@@ -53,7 +53,7 @@ struct ManifestFile: Codable, Equatable {
     var expires: String?
     var texts: [String: Entries] = [:]
 
-    /// Reads a manifest, also in its plain form.
+    /// Reads a manifest, in its plain form too.
     init(reading data: Data) throws {
         // The store's own reader finds the problems that a decoder ignores, such as a text that is listed twice.
         let manifest = try VersionManifest(parsing: data, limit: .max)

@@ -20,7 +20,7 @@ struct StarredRepositoryTests {
         return numbers + [try await repository.details[2].requireData().stargazersCount]
     }
 
-    @Test func `a star shows in the list, the search and the detail, also after a restart without a network`() async throws {
+    @Test func `a star shows in the list, the search and the detail, even after a restart without a network`() async throws {
         let directory = temporaryURL()
         list.enqueue(.page([.swift, .docc]))
         search.enqueue(.page([.docc]))

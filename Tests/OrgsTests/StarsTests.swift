@@ -114,7 +114,7 @@ final class StarsTests {
             for name in names { programs.append(try start((round == 1 ? ["add", name] : []) + ["--origin", origin.url.absoluteString])) }
         }
         for program in programs { _ = try await program.ending() }
-        // A run ends after five seconds, also if the machine is slow.
+        // A run ends after five seconds, even if the machine is slow.
         try await until("all stars are delivered") { try await stars("--origin", origin.url.absoluteString).status == 0 }
         for name in names {
             #expect(origin.stars(of: name) == 1)

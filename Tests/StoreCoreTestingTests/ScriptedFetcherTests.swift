@@ -156,7 +156,7 @@ struct ScriptedFetcherTests {
     }
 
     @Test(arguments: [false, true])
-    func `a fetch that ignores cancellation, also by a later choice, returns when it is released`(isChosenLater: Bool) async throws {
+    func `a fetch that ignores cancellation, even by a later choice, returns when it is released`(isChosenLater: Bool) async throws {
         let fetcher = Fetcher(.success("late"), cancellation: isChosenLater ? .honored : .ignored)
         if isChosenLater { fetcher.cancellation = .ignored }
         fetcher.hold()

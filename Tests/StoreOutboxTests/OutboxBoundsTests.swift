@@ -59,7 +59,7 @@ struct OutboxBoundsTests {
         #expect(last.origin.commands == [Add(key: 1, amount: 5)])
     }
 
-    @Test func `C24: a delay that an origin asks for ends at the limit, also after a restart`() async throws {
+    @Test func `C24: a delay that an origin asks for ends at the limit, even after a restart`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(Int64(Int32.max)))
         let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal))).started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
@@ -176,7 +176,7 @@ struct OutboxBoundsTests {
 
     // MARK: Replaced keys
 
-    @Test func `O8: a temporary key is replaced however many others were replaced since, also after a restart`() async throws {
+    @Test func `O8: a temporary key is replaced however many others were replaced since, even after a restart`() async throws {
         let directory = try TemporaryDirectory()
         let count = 1_200
         let performed = WatchedState<[String]>([])

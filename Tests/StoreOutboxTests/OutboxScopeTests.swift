@@ -107,7 +107,7 @@ struct OutboxScopeTests {
         try await until { await other.core.machine.pendingCount == 20 }
         try await until { await bench.state.pendingCount == 20 }
         #expect(try await bench.value() == 210)
-        // Afterwards the orders of the two differ.
+        // Afterward, the orders of the two differ.
         try await other.core.compact()
         bench.outbox.start()
         other.start()

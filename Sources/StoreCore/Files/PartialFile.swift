@@ -11,7 +11,7 @@ package import StorePlatform
 /// The note says to which content the bytes belong. It is written before the bytes and removed before them, because bytes without a note are
 /// discarded, but bytes with a stale note would be trusted. The owner compares the complete file with its size and digest, and renames it.
 package struct PartialFile: Sendable {
-    /// The file of the bytes; after a failed write, it may be longer than ``length``.
+    /// The file of the bytes; after a failed write, it may be longer than `length`.
     package let file: WritableFile
     /// The number of bytes, from the beginning of the file without a gap.
     package private(set) var length: Int

@@ -104,7 +104,7 @@ public final class Outbox: Sendable {
     /// }
     /// ```
     ///
-    /// The change shows in each list that has the element, also in lists that are loaded later, until the origin has performed the command.
+    /// The change shows in each list that has the element, even in lists that are loaded later, until the origin has performed the command.
     /// If the elements of the store are linked to whole entities (``EntityLink``), the command changes the entity, and every place
     /// that shows it. Otherwise a list that is loaded only after the delivery shows the element as it was saved until its next fetch.
     ///

@@ -91,7 +91,7 @@ extension OutboxMachine {
         fill()
     }
 
-    /// A fatal failure stops all lanes until ``resume()``.
+    /// A fatal failure stops all lanes until `resume()`.
     mutating func halt() { isStopped = true }
 
     mutating func resume() {

@@ -41,7 +41,7 @@ struct BoundCommand: Sendable {
 /// The change that a command makes to one content, or to one element in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
-    /// The key of the content; for an element, its ``ElementKey``.
+    /// The key of the content; for an element, its `ElementKey`.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.

@@ -1,5 +1,5 @@
 #if canImport(Darwin)
-/// What callers need to know about Apple's systems.
+/// The properties of Apple's systems that callers need to know.
 package enum SystemTraits {
     #if os(macOS)
     package static let suspendsProcesses = false

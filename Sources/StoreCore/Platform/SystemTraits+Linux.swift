@@ -1,5 +1,5 @@
 #if !canImport(Darwin)
-/// What callers need to know about Linux.
+/// The properties of Linux that callers need to know.
 package enum SystemTraits {
     /// Whether the system suspends processes. It terminates a suspended process that holds a file lock.
     package static let suspendsProcesses = false

@@ -97,7 +97,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     ///
     /// - Parameter param: The key.
     /// - Returns: The record that was saved last; `nil` if there is none, or if it is of another schema version.
-    /// - Throws: ``PostgresError``, also while the server is unavailable; a store then keeps the content that it has.
+    /// - Throws: ``PostgresError``, including while the server is unavailable; a store then keeps the content that it has.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         let key = try key(of: param)

@@ -18,7 +18,7 @@ public import StoreCore
 /// }
 /// ```
 ///
-/// The cacher must be empty, and is empty afterwards.
+/// The cacher must be empty, and is empty afterward.
 ///
 /// <doc:TestingYourStore> explains which keys and contents to pass.
 public enum CacherContract {

@@ -112,7 +112,7 @@ final class TargetPlaces: Sendable {
         return depth > 0 && !current.isWritable ? path.directory(depth) : nil
     }
 
-    /// Returns the error that ``verify(after:at:)`` throws after the error of an operation, or else that error.
+    /// Returns the error that `verify(after:at:)` throws after the error of an operation, or else that error.
     ///
     /// If the directory is missing, any error may occur; the missing directory is the one to report.
     func reason(for error: any Error, at path: RelativePath?) -> any Error {

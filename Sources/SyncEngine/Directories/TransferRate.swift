@@ -32,7 +32,7 @@ public final class TransferRate: Sendable {
     /// The current limit in bytes per second.
     public var bytesPerSecond: Int64 { bucket.withLock { $0.rate } }
 
-    /// Changes the limit, also for transfers that wait.
+    /// Changes the limit, even for transfers that wait.
     ///
     /// - Parameter bytesPerSecond: The number of bytes per second, at least 1.
     /// - Throws: ``SyncError/Code/invalidRate`` for a rate that is not positive; the old rate then still applies.

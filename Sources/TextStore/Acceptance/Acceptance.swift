@@ -85,7 +85,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
     ///   - languages: The languages that an acceptance covers.
     func covers(_ text: VersionedText, _ granularity: Granularity, _ languages: Languages = .each) -> Bool {
         let isTranslated = language != text.language
-        // The same bytes are accepted, also if the text had no languages then.
+        // The same bytes are accepted, even if the text had no languages then.
         if isTranslated, languages == .each { return version == text.version && digest == text.digest }
         guard let version, let shown = text.version else { return digest == text.digest }
         // The accepted bytes may be those of an older version, which the origin replaced after it had published the version.

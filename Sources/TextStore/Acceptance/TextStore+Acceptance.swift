@@ -146,7 +146,7 @@ extension TextStore {
         AcceptanceRecord.export(try await acceptanceRecords(), as: format)
     }
 
-    /// Compares an accepted text with the best text at this moment, also after a restart.
+    /// Compares an accepted text with the best text at this moment, even after a restart.
     ///
     /// The accepted wording comes from the evidence (``TextStorePolicy/evidence``). A text in several languages is compared in the accepted
     /// language, in use or not. If its source names a group, the language must be in use.

@@ -34,7 +34,7 @@ public struct VersionManifest: Hashable, Sendable {
     public var expires: Date?
     /// The entries that cannot be used, with the reasons.
     public var problems: [Problem]
-    /// The entries of texts with conditions, in the order of preference. A source chooses one of each text for ``entries``.
+    /// The entries of texts with conditions, in the order of preference. A source chooses one of each text for `entries`.
     var variants: [String: [Entry]] = [:]
 
     /// The version of one text at the origin, and the facts about its file.

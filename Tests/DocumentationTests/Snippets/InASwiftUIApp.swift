@@ -86,7 +86,7 @@ struct InASwiftUIAppTests {
     }
 
     #if !canImport(SwiftUI)
-    @Test func `the bodies of the app's views can be evaluated before anything is loaded, and afterwards`() async throws {
+    @Test func `the bodies of the app's views can be evaluated before anything is loaded, and afterward`() async throws {
         let library = Library()
         _ = FeedPreviews.previews
         _ = NewsApp().body

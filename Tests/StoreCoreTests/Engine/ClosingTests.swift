@@ -283,7 +283,7 @@ struct ClosingTests {
         #expect(closed.storedCount == 0)
     }
 
-    @Test func `C23: a clearing that runs when its scope is closed removes no file afterwards`() async throws {
+    @Test func `C23: a clearing that runs when its scope is closed removes no file afterward`() async throws {
         let scope = CacheScope()
         let removals = WatchedState(0)
         scope.setRemoval { removals.update { $0 += 1 } }

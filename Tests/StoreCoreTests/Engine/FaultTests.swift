@@ -135,7 +135,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher, [false, true])
-    func `C6: a record saved after a failed clear() is returned, also after a successful one`(
+    func `C6: a record saved after a failed clear() is returned, even after a successful one`(
         _ backing: Backing, _ clearsAgain: Bool
     ) async throws {
         let bench = Bench(backing)

@@ -99,7 +99,7 @@ struct FetchLimitTests {
     // MARK: Time
 
     @Test(arguments: [ScriptedCancellation.honored, .ignored])
-    func `an attempt that passes the limit fails, also if it ignores its cancellation`(_ cancellation: ScriptedCancellation) async throws {
+    func `an attempt that passes the limit fails, even if it ignores its cancellation`(_ cancellation: ScriptedCancellation) async throws {
         let bench = Bench(policy: policy(width: 1, limit: .seconds(5)), fetcher: .counting(cancellation: cancellation), reports: true)
         bench.fetcher.hold()
         let first = caller(bench, 1)

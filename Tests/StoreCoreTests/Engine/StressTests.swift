@@ -4,7 +4,7 @@ import StoreTrials
 import Testing
 import Trials
 
-/// Runs random operations on a few keys in many tasks on real threads, and checks the laws afterwards.
+/// Runs random operations on a few keys in many tasks on real threads, and checks the laws afterward.
 @Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct StressTests {
     /// Content that shows its origin: a unique number, and the patches over it.

@@ -174,7 +174,7 @@ struct LiveLifetimeTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `L5: the lifetime of content begins when its connection ends, also for the next store`(_ backing: Backing) async throws {
+    func `L5: the lifetime of content begins when its connection ends, even for the next store`(_ backing: Backing) async throws {
         let bench = LiveBench(backing, expiry: .after(.seconds(10)))
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))

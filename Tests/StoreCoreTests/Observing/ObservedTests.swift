@@ -96,7 +96,7 @@ struct ObservedTests {
         try await until("only the shown content is alive") { counter.alive == last }
     }
 
-    @Test func `C15, V1: a store is held only while it is followed, and the model shows its content afterwards`() async throws {
+    @Test func `C15, V1: a store is held only while it is followed, and the model shows its content afterward`() async throws {
         let observed = Observed<Int>()
         var store: Store<Int, Int>? = Store(cacher: MemoryCacher<Int, Int>()) { 10 * $0 }
         weak let engine = store?.engineObject

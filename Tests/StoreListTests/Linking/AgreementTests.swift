@@ -212,7 +212,7 @@ struct AgreementTests {
     }
 
     @Test(arguments: [true, false])
-    func `E2: a pushed change of one row does not make the other rows newer, also after an update`(_ isUpdated: Bool) async throws {
+    func `E2: a pushed change of one row does not make the other rows newer, even after an update`(_ isUpdated: Bool) async throws {
         let live = ScriptedLiveFetcher<String, [Article]>()
         let feed = Store(
             cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)

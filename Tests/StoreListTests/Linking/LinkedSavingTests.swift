@@ -43,7 +43,7 @@ struct LinkedSavingTests {
         withExtendedLifetime((feed, observer)) {}
     }
 
-    @Test func `E3: a page agrees with its entities on disk, also with more than are read at once`() async throws {
+    @Test func `E3: a page agrees with its entities on disk, even with more than are read at once`() async throws {
         let (disk, count) = (GatedCacher<Int, Article>(), StoreEngine.entityLimit * 2 + 1)
         for id in 0..<count { disk.put(record(Article(id: id, title: "disk"), at: 2_000_000_000), param: id) }
         let world = LinkedWorld(articles: TieredCacher(over: disk))
@@ -59,7 +59,7 @@ struct LinkedSavingTests {
     }
 
     @Test(arguments: [true, false])
-    func `E10: a list shows the changes of idle entities by another process, also after a gap`(_ hasGap: Bool) async throws {
+    func `E10: a list shows the changes of idle entities by another process, even after a gap`(_ hasGap: Bool) async throws {
         let (numbersOnDisk, time) = (ScriptedSharedCacher(), ManualTime(date: Date(timeIntervalSince1970: 0)))
         let numbers = Store(cacher: TieredCacher(over: numbersOnDisk), time: time) { id in id }
         let lists = Store(

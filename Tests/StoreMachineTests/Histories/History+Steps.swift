@@ -3,7 +3,7 @@ import StoreCore
 import StoreCoreTesting
 import StoreTrials
 
-// The steps of a history. Each is applied to the model and to the store, which are compared afterwards.
+// The steps of a history. Each is applied to the model and to the store, which are compared afterward.
 
 extension History {
     mutating func step() async throws {

@@ -11,7 +11,7 @@ struct MachinePlay: CustomTestStringConvertible {
     var name: String
     var holds = Cache.valid
     var events: [ModelEvent]
-    /// The state that observers see afterwards.
+    /// The state that observers see afterward.
     var shows: String
     /// The results that callers get from the last event.
     var answers: [String] = []

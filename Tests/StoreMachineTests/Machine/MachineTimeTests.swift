@@ -74,7 +74,7 @@ struct MachineTimeTests {
     }
 
     @Test(arguments: [false, true])
-    func `C10: content that expires after a stream is over is fetched, also if a caller has joined the waiting stream`(joins: Bool) throws {
+    func `C10: content that expires after a stream is over is fetched, even if a caller has joined the waiting stream`(joins: Bool) throws {
         let setting = try #require(ModelSetting.streamThemes.first { $0.name == "streaming over time" })
         var world = ModelWorld(setting)
         for event in [ModelEvent.join, .read, .pushed(.content), .streamEnds(fails: true)] { world.apply(event) }

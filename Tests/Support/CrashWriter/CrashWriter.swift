@@ -80,7 +80,7 @@ enum CrashWriter {
         say("survived")
     }
 
-    /// Saves one record of each length under one key; prints the result and the record that is loaded afterwards.
+    /// Saves one record of each length under one key; prints the result and the record that is loaded afterward.
     static func tryToSave(_ directory: URL, lengths: [Int]) async {
         let cacher = FileCacher<String, String>(directory: directory)
         for length in lengths {

@@ -153,7 +153,7 @@ private final class Library: Sendable {
         return (details, rows, findings ?? [])
     }
 
-    /// Returns content from the cache, also if it is out of date.
+    /// Returns content from the cache, even if it is out of date.
     private func kept<Content: Sendable>(_ read: () async throws -> Content) async -> Content? {
         do { return try await read() } catch { return (error as? StoreError)?.staleContent as? Content }
     }

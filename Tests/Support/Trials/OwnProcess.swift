@@ -6,7 +6,7 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// Writes a line at once, so that it is visible even if the process is killed afterwards.
+/// Writes a line at once, so that it is visible even if the process is killed afterward.
 public func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)

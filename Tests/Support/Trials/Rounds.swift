@@ -70,7 +70,7 @@ public var isLongRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_SEE
 /// The time limit of every test in minutes, and a day where the environment sets the number of rounds: only a hang reaches it.
 public var hangMinutes: Int { isLongRun ? 24 * 60 : 30 }
 
-/// The longest wait for something that happens in a moment: only a hang reaches it, also on a machine that does much else.
+/// The longest wait for something that happens in a moment: only a hang reaches it, even on a machine that does much else.
 public let hangLimit = Duration.seconds(900)
 
 private func environment<Number: FixedWidthInteger>(_ name: String) -> Number? {

@@ -14,7 +14,7 @@ struct LeavingTests {
     init() throws { bench = try Bench() }
 
     @Test(.timeLimit(.minutes(hangMinutes)), arguments: ["versions.json", "eula.txt"])
-    func `a released store cancels its fetch and writes nothing afterwards`(stalled: String) async throws {
+    func `a released store cancels its fetch and writes nothing afterward`(stalled: String) async throws {
         let begun = WatchedState(0), ended = WatchedState(0)
         let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
             guard file.url.lastPathComponent == stalled else {

@@ -149,7 +149,7 @@ struct RolloutTests {
         #expect(bench.place.files.filter { $0.contains("/device.") }.count == 2 * devices.count)
     }
 
-    @Test func `T21: a date takes effect at the first check after it, also if the manifest is unchanged`() async throws {
+    @Test func `T21: a date takes effect at the first check after it, even if the manifest is unchanged`() async throws {
         bench.serve("eula", "Remote terms 2")
         let date = bench.time.date.addingTimeInterval(600).formatted(.iso8601)
         bench.serve(manifest: #"{"texts":{"eula":[{"version":"2.0.0","when":{"from":"\#(date)"}},{"version":"1.0.0"}]}}"#)

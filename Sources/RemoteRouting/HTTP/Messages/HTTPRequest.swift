@@ -113,7 +113,7 @@ public struct HTTPBodyStream: Sendable {
     ///
     /// The function may block its thread. For a body from a sequence, it waits for the next chunk, and returns the whole chunk.
     public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data? { didSet { chunks = nil } }
-    /// Begins a pass over a sequence of chunks, which blocks no thread; `nil` for a body that only ``open`` reads.
+    /// Begins a pass over a sequence of chunks, which blocks no thread; `nil` for a body that only `open` reads.
     private(set) var chunks: (@Sendable () -> ChunkReader)?
 
     /// Creates a body that `open` produces while it is sent.

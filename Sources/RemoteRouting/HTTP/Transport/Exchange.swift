@@ -55,7 +55,7 @@ public final class Exchange: Sendable {
     /// Whether the source of a body continues.
     enum Flow {
         case goesOn
-        /// The reader is behind; the source waits for the action of ``onResume(_:)``.
+        /// The reader is behind; the source waits for the action of `onResume(_:)`.
         case pauses
     }
 

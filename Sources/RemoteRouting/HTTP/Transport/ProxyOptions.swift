@@ -186,7 +186,7 @@ extension ProxyOptions.Server {
     /// The host for descriptions; an invalid host is omitted, because it may contain a password.
     fileprivate var name: String { origin?.host ?? "an invalid host" }
 
-    /// The host and port as an origin; `nil` if they are invalid, for the reason that ``problem`` states.
+    /// The host and port as an origin; `nil` if they are invalid, for the reason that `problem` states.
     fileprivate var origin: WebOrigin? { try? WebOrigin(scheme: .http, host: host, port: port) }
 
     /// The scheme, host and port, without credentials; `nil` if they are invalid.

@@ -100,7 +100,7 @@ public struct ExchangeLimits: Sendable {
         }
     }
 
-    /// The deadlines of the exchange; the overall one has become ``deadline``.
+    /// The deadlines of the exchange; the overall one has become `deadline`.
     package var timeouts: Timeouts
     /// The moment at which the whole call must end; `nil` for none.
     package var deadline: MonotonicInstant?

@@ -13,7 +13,7 @@ final class BodySource {
         case failed(TransportFailure)
     }
 
-    /// Requests the next chunk, which ``take(_:)`` receives later; `nil` for a body in memory.
+    /// Requests the next chunk, which `take(_:)` receives later; `nil` for a body in memory.
     private let requestNext: (@Sendable () -> Void)?
     /// The chunk in progress and the number of its bytes already sent.
     private var piece: Data

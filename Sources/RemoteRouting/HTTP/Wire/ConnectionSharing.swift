@@ -15,7 +15,7 @@ struct ConnectionSharing {
     /// The decision for a new exchange.
     enum Entrance: Hashable {
         case begins
-        /// The exchange waits until ``ConnectionSharing`` releases it.
+        /// The exchange waits until `ConnectionSharing` releases it.
         case waits
     }
 
@@ -82,7 +82,7 @@ struct ConnectionSharing {
         return begins ? .begins : .waits
     }
 
-    /// The earliest moment at which ``impatient(at:)`` may return exchanges.
+    /// The earliest moment at which `impatient(at:)` may return exchanges.
     var nextCheck: MonotonicInstant? {
         awaiting.compactMap { groups[$0]?.waitingSince }.min()?.advanced(by: ConnectionSharing.patience)
     }

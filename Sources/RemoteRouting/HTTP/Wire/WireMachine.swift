@@ -65,7 +65,7 @@ package struct WireMachine {
     /// The number of known exchanges, including waiting ones.
     package var count: Int { entries.count }
 
-    /// The earliest moment at which ``late(at:)`` may return exchanges.
+    /// The earliest moment at which `late(at:)` may return exchanges.
     package var nextDeadline: MonotonicInstant? {
         let next = min(nextCheck, sharing.nextCheck ?? .distantFuture)
         return next == .distantFuture ? nil : next
@@ -247,7 +247,7 @@ package struct WireMachine {
         return true
     }
 
-    /// Returns the exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
+    /// Returns the exchanges whose deadline has passed; the loop ends each with `left(_:)`.
     package mutating func late(at now: MonotonicInstant) -> [(ticket: Ticket, part: Deadlines.Part)] {
         release(sharing.impatient(at: now))
         guard now >= nextCheck else { return [] }

@@ -46,7 +46,7 @@ struct Redaction: Sendable {
         return reference.text
     }
 
-    /// Whether a query name is secret, also when nested (`user[password]`) or indexed (`token[0]`).
+    /// Whether a query name is secret, even when nested (`user[password]`) or indexed (`token[0]`).
     private func isSecret(_ name: String) -> Bool {
         let plain = (name.removingPercentEncoding ?? name).lowercased()
         return queryNames.contains(plain)

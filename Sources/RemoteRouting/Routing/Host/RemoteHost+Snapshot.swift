@@ -52,7 +52,7 @@ final class RecentExchanges: Sendable {
     private struct Entry: Sendable {
         var number: Int
         var method: HTTPMethod
-        /// The address with its secrets, which ``list(at:)`` removes.
+        /// The address with its secrets, which `list(at:)` removes.
         var url: URL
         var began: MonotonicInstant
         var ended: MonotonicInstant?

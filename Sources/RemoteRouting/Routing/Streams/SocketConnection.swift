@@ -2,7 +2,7 @@ internal import Foundation
 internal import RemoteHTTP
 internal import StoreCore
 
-/// The connection of a ``WebSocket``: its unread messages, its pings, and its closing handshake.
+/// The connection of a `WebSocket`: its unread messages, its pings, and its closing handshake.
 ///
 /// A task of its own receives, so that pings are answered while no message is read.
 final class SocketConnection: Sendable {

@@ -95,7 +95,7 @@ public final class CacheScope: Sendable {
             _ = await failure { await $0.refuse() }
             var firstError = await failure { try await $0.close(clearing: clearing) }
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
-            // Once: the directory may belong to a new scope afterwards.
+            // Once: the directory may belong to a new scope afterward.
             if clearing, !state.withLock({ $0.isEmptied }) {
                 do { try await removeRecords() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
@@ -132,7 +132,7 @@ public final class CacheScope: Sendable {
         for counter in counters { try await counter.wait { $0 == 0 ? () : nil } }
     }
 
-    /// Creates an outbox, which a call of ``close(clearing:)`` waits for: the creation changes files.
+    /// Creates an outbox, which a call of `close(clearing:)` waits for: the creation changes files.
     package func creating<Member>(_ create: () throws -> Member) rethrows -> Member {
         work.update { $0 += 1 }
         defer { work.update { $0 -= 1 } }

@@ -167,7 +167,7 @@ extension StoreEngine {
         guard try await clearEverything(unlessClosed: true) else { throw StoreError.closedStore }
     }
 
-    /// Forgets everything, by default also in a closed store.
+    /// Forgets everything, by default even in a closed store.
     ///
     /// - Returns: Whether everything was forgotten; `false` only for a closed store.
     @discardableResult

@@ -20,7 +20,7 @@ extension StoreEngine {
         }
     }
 
-    /// Empties the cacher once: its place may belong to a new store afterwards.
+    /// Empties the cacher once: its place may belong to a new store afterward.
     private func empty() async throws {
         if state.withLock({ $0.isEmptied }) { return }
         try await clearEverything()

@@ -92,14 +92,14 @@ extension ElementIdentity {
 @usableFromInline
 typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Content?
 
-/// A ``PageMerge`` and a ``PageResize`` for one type of element.
+/// A `PageMerge` and a `PageResize` for one type of element.
 @usableFromInline
 protocol PageMerger<Element>: Sendable {
     associatedtype Element
 
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]?
 
-    /// Finds the pages of the old list in the new one, as ``PageResize`` states.
+    /// Finds the pages of the old list in the new one, as `PageResize` states.
     func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int]
 }
 

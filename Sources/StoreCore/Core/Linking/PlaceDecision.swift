@@ -9,7 +9,7 @@ struct PlaceDecision: Hashable {
     /// The parts of the value that are copied to the place, and those that are merged into the entity.
     var copied: [Int] = []
     var merged: [Int] = []
-    /// The stamp of the place afterwards.
+    /// The stamp of the place afterward.
     var stamp: Stamp
 
     /// Decides about a place.

@@ -75,7 +75,7 @@ extension StoreEngine {
 
     /// Merges parts of a place's value into an entity that has content (E3).
     ///
-    /// - Returns: The value of the entity afterwards; `nil` if it has no content.
+    /// - Returns: The value of the entity afterward; `nil` if it has no content.
     func merge(
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
     ) -> EntityValue? {

@@ -13,7 +13,7 @@ package import StorePlatform
 ///     directory: cachesDirectory.appending(path: "users"),
 ///     expiry: .after(.seconds(3600)))
 /// try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
-/// let record = try await users.load(param: 1)  // Ada, also after a restart
+/// let record = try await users.load(param: 1)  // Ada, even after a restart
 /// ```
 ///
 /// **Atomic.** A record is written to a temporary file, which is then renamed. A reader, in this process or another, sees the old record or

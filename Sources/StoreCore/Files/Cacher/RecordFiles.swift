@@ -25,7 +25,7 @@ enum RecordFiles {
     /// are stored beside their names.
     static let leastSpace = 4_096
 
-    /// Returns the space that counts for a file: what the file system has allocated, at least the size, and at least ``leastSpace``.
+    /// Returns the space that counts for a file: what the file system has allocated, at least the size, and at least `leastSpace`.
     ///
     /// Some file systems allocate later, and then report less than the size.
     static func space(of status: FileStatus) -> Int { max(leastSpace, status.allocatedSize, status.size) }

@@ -6,7 +6,7 @@ package import Foundation
 internal import StoreCore
 package import StorePlatform
 
-/// Encodes values as ``ByteReader`` decodes them: numbers in little-endian order, and a length of four bytes before each text.
+/// Encodes values as `ByteReader` decodes them: numbers in little-endian order, and a length of four bytes before each text.
 ///
 /// A start reads thousands of records, for which a decoder of JSON takes longer than the disk.
 package struct ByteWriter: Sendable {
@@ -20,7 +20,7 @@ package struct ByteWriter: Sendable {
 
     package mutating func put(_ number: UInt64) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
 
-    /// Writes eight bytes, also where an `Int` has four.
+    /// Writes eight bytes, even where an `Int` has four.
     package mutating func put(_ number: Int) { put(UInt64(bitPattern: Int64(number))) }
 
     package mutating func put(_ flag: Bool) { put(flag ? 1 as UInt8 : 0) }

@@ -138,7 +138,7 @@ enum RecordRevision {
         }
     }
 
-    /// Returns the details without the revision, as they were given to ``adding(_:to:)``.
+    /// Returns the details without the revision, as they were given to `adding(_:to:)`.
     static func removing(from details: some RandomAccessCollection<UInt8>) -> [UInt8] {
         guard read(details) != nil else { return Array(details) }
         return [0x7B] + details.dropFirst(size + 1)

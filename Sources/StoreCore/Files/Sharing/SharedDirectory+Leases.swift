@@ -59,7 +59,7 @@ extension SharedDirectory {
 
     /// The outcome of a wait for a lease.
     package enum Hold: Sendable {
-        /// This process holds the lease until ``end(_:_:)``.
+        /// This process holds the lease until `end(_:_:)`.
         case granted(HeldLease)
         /// The other holder's result cannot be stored, or its fetch has failed.
         case ended(LeaseNote.Ended)

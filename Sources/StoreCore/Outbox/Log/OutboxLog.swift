@@ -7,7 +7,7 @@ package import StoreCore
 package import StoreFiles
 internal import StorePlatform
 
-/// The log of an outbox. Its entries are the records of ``OutboxEntry``, and the log does not depend on their meaning.
+/// The log of an outbox. Its entries are the records of `OutboxEntry`, and the log does not depend on their meaning.
 package typealias OutboxLog = SharedLog<Data>
 
 extension Data: LogEntry {
@@ -26,7 +26,7 @@ extension OutboxLog {
         precondition(directory.isFileURL, "an outbox needs the file URL of a directory, not \(directory)")
         var options = Options()
         options.pace = .milliseconds(2)
-        // The commands of other processes are delivered soon, also where the log cannot be watched.
+        // The commands of other processes are delivered soon, even where the log cannot be watched.
         options.longestDelay = .seconds(1)
         self.init(Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), .outbox, options)
         try prepare()

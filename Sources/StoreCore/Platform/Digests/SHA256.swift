@@ -45,7 +45,7 @@ package struct SHA256: Sendable {
         return offset - start
     }
 
-    /// Returns the digest of all bytes added so far; more can be added afterwards.
+    /// Returns the digest of all bytes added so far; more can be added afterward.
     package func digest() -> Digest {
         var end = core
         return end.finish()

@@ -32,7 +32,7 @@ package struct FileWriteOptions: Sendable {
     package var protection: FileProtection
     /// The permissions of the file, from which the system subtracts the process's umask.
     package var mode: UInt16
-    /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, including in other processes. Costs an open, a lock, and a close.
+    /// Whether a commit excludes `Directory.remove(_:ifStill:)`, including in other processes. Costs an open, a lock, and a close.
     package var locksNames = false
     /// Called after each step, for tests; an error fails the step.
     package var probe: (@Sendable (Step) throws(StoreError) -> Void)?

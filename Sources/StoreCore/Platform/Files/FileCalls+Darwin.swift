@@ -12,7 +12,7 @@ func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     Darwin.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
 }
 
-/// Flushes a file's content to the disk, also through the drive's cache.
+/// Flushes a file's content to the disk, through the drive's cache too.
 func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
     if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }

@@ -4,7 +4,7 @@ internal import StoreCore
 /// Locks an open file or directory.
 ///
 /// - Returns: `false` if another holder, in this process or another, has locked it.
-/// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+/// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
 func tryLock(_ descriptor: Int32, _ kind: Int32, path: String) throws(StoreError) -> Bool {
     if uninterrupted({ flock(descriptor, kind | LOCK_NB) }) == 0 { return true }
     let code = errno

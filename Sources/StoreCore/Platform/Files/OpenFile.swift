@@ -82,7 +82,7 @@ package struct OpenFile: ~Copyable, Sendable {
     ///
     /// Closing this file causes no event for processes that watch for writers, unlike closing a ``WritableFile``.
     ///
-    /// - Throws: ``StoreError/Code/fileSystem``, also if the file system has no locks.
+    /// - Throws: ``StoreError/Code/fileSystem``, including if the file system has no locks.
     package func isLocked() throws(StoreError) -> Bool {
         guard try tryLock(descriptor, LOCK_EX, path: path) else { return true }
         _ = flock(descriptor, LOCK_UN)

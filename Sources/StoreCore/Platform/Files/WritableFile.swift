@@ -114,7 +114,7 @@ package final class WritableFile: Sendable {
     /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends.
     ///
     /// - Returns: `false` if another holder, in this process or another, has locked the file.
-    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+    /// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
     package func lock() throws(StoreError) -> Bool { try tryLock(descriptor, LOCK_EX, path: path) }
 
     /// Locks the file, and blocks the calling thread for a limited time while another holder has locked it.
@@ -126,7 +126,7 @@ package final class WritableFile: Sendable {
     ///   - patience: The longest wait.
     ///   - onEnd: Called once, on any thread, when no thread waits any longer. After a timeout that is later than the return.
     /// - Returns: `false` if the patience has ended first.
-    /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
+    /// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
     package func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
         try waitForLock(descriptor, LOCK_EX, path: path, atMost: patience, onEnd: onEnd)
     }

@@ -52,10 +52,10 @@ struct CachingAndPagesTests {
                 : .json(#"[{"id": "2", "name": "Two"}]"#)
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
-        //: CachingAndPages.md: let catalogue
-        _ = try await catalogue["lamps"].requireData()
-        //: CachingAndPages.md: await catalogue["lamps"]
-        #expect(try await catalogue["lamps"].requireData().map(\.name) == ["One", "Two"])
+        //: CachingAndPages.md: let catalog
+        _ = try await catalog["lamps"].requireData()
+        //: CachingAndPages.md: await catalog["lamps"]
+        #expect(try await catalog["lamps"].requireData().map(\.name) == ["One", "Two"])
     }
 
     @Test func `cursors are followed`() async throws {

@@ -180,7 +180,7 @@ extension ModelWorld {
         oracle.stream = nil
     }
 
-    /// A new epoch ends the stream, and nothing of it is accepted afterwards (L3).
+    /// A new epoch ends the stream, and nothing of it is accepted afterward (L3).
     mutating func endEpoch() {
         oracle.streamEpoch += 1
         endStream()

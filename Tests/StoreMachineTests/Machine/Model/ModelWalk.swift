@@ -14,7 +14,7 @@ struct ModelWalk {
         origins = ModelWorld.origins(setting)
     }
 
-    /// Walks from one of the origins, and ends all work afterwards.
+    /// Walks from one of the origins, and ends all work afterward.
     ///
     /// - Returns: The shortest history that breaks the same law; `nil` if the walk keeps the laws.
     func failure(seed: UInt64) -> Failure? {

@@ -1,7 +1,7 @@
 #if !canImport(Darwin)
 internal import Foundation
 
-/// A streamed body in the form that FoundationNetworking's `URLSession` reads; ``BoundBody`` has that of Apple's systems.
+/// A streamed body in the form that FoundationNetworking's `URLSession` reads; `BoundBody` has that of Apple's systems.
 ///
 /// Only its session uses it, from one queue at a time.
 final class BodyInputStream: InputStream {

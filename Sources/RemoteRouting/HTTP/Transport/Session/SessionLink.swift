@@ -87,7 +87,7 @@ final class SessionLink: SocketLink {
         }
     }
 
-    /// Does nothing, because the Close frame of ``send(_:)`` is the last one.
+    /// Does nothing, because the Close frame of `send(_:)` is the last one.
     func finish() {}
 }
 #endif

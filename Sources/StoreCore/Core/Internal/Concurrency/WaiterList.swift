@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Tasks that wait for a change of one state, in the order of their tickets; the lock of the state guards the list.
 ///
-/// A task joins the list in the critical section in which it decides to wait, and suspends afterwards. A task that leaves the list between
+/// A task joins the list in the critical section in which it decides to wait, and suspends afterward. A task that leaves the list between
 /// the two steps is not suspended. Therefore a cancellation, which may arrive before the suspension, needs no further bookkeeping.
 package struct WaiterList<Tag> {
     package typealias Ticket = UInt64

@@ -56,7 +56,7 @@ package final class WatchedState<State: Sendable>: Sendable {
         self.takeChanges = takeChanges
     }
 
-    /// A copy of the state; ``read(_:)`` copies only a part.
+    /// A copy of the state; `read(_:)` copies only a part.
     package var current: State { guarded.withLock { $0.state } }
 
     /// Reads a part of the state without copying the whole.
