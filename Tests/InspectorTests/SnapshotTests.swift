@@ -29,6 +29,7 @@ struct SnapshotTests {
         #expect(live.isLive && live.observers == 1 && live.content == "value 1" && live.expiresIn == .seconds(40) && live.size == 7)
         time.advance(by: .seconds(41))
         #expect(store.keySnapshots(.expired).keys.map(\.param) == [1])
+        #expect(store.keySnapshots(limit: 0).keys.map(\.param) == [1])
         withExtendedLifetime(observer) {}
     }
 

@@ -144,12 +144,12 @@ extension Store {
     ///   - filter: The keys to return.
     ///   - text: A text that the description of a key contains, in any case; empty for all keys.
     ///   - page: The page before; `nil` for the first page.
-    ///   - limit: The largest number of keys in the page.
+    ///   - limit: The largest number of keys in the page; a smaller one than 1 counts as 1.
     public func keySnapshots(
         _ filter: KeyFilter = .all, matching text: String = "", after page: KeyPage<Param, Content>? = nil, limit: Int = 100
     ) -> KeyPage<Param, Content> {
         var result = KeyPage<Param, Content>(next: page.map(\.next) ?? .start)
-        let text = text.lowercased()
+        let (text, limit) = (text.lowercased(), max(1, limit))
         var scanned = 0
         while let place = result.next, result.keys.count < limit, scanned < Self.scanned {
             // Only live keys have work.
@@ -225,7 +225,7 @@ extension PaginationStore {
     ///   - filter: The lists to return.
     ///   - text: A text that the description of a key contains, in any case; empty for all lists.
     ///   - page: The page before; `nil` for the first page.
-    ///   - limit: The largest number of lists in the page.
+    ///   - limit: The largest number of lists in the page; a smaller one than 1 counts as 1.
     public func keySnapshots(
         _ filter: KeyFilter = .all, matching text: String = "", after page: KeyPage<Param, [Element]>? = nil, limit: Int = 100
     ) -> KeyPage<Param, [Element]> {
