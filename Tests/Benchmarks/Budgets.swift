@@ -153,7 +153,9 @@ extension Budget {
         .atMost("mirror-requests", 1),
         .atMost("mirror-again", 150_000_000, noisy: false),
         .atMost("mirror-again-requests", 1),
+        .atMost("mirror-renames-requests", 0),
         // Compared with rclone, which verifies no digests, and with curl piped through `tee` into `sha256sum`
+        .ratio("mirror-outside", to: .floor, 1, noisy: false),
         .ratio("mirror-outside-cpu", to: .floor, 1, noisy: false),
         .ratio("mirror-big", to: .floor, 1.3, noisy: false),
         // Compared with rsync, which reads no list

@@ -158,6 +158,33 @@ struct OutboxElementTests {
         #expect(try await again.likes("search") == [0, 1])
     }
 
+    @Test func `O7, O18: a change that was delivered, but not saved, is in the list of the next process`() async throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let bench = try await Bench(in: directory).registered()
+            try await bench.load("feed", [4, 5])
+            try await bench.load("search", [5])
+            try await bench.load("other", [3])
+            try await bench.lists.waitUntilSaved()
+            try await bench.outbox.submit(Like(row: 5))
+            try await bench.lists.close()
+            try await bench.outbox.close()
+        }
+        // A process without the lists learns that the command was delivered.
+        let log = try Outbox(directory: directory.file("outbox"), time: ManualTime())
+        let id = try #require(await log.core.machine.items.keys.first)
+        try await log.core.logDelivery(of: id)
+        try await log.close()
+        let bench = try await Bench(in: directory).registered()
+        #expect(try await bench.likes("other") == [0])
+        #expect(await bench.outbox.core.isEmpty == false)
+        #expect(try await bench.likes("feed") == [0, 1])
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [0, 1])
+        #expect(bench.pages.startedCount == 0)
+        #expect(try await Bench(in: directory).registered().likes("feed") == [0, 1])
+    }
+
     @Test func `O18: a delivered change is saved in each list with the element, and in no other`() async throws {
         let bench = try await Bench().registered()
         try await bench.load("feed", [1, 5])
@@ -314,5 +341,12 @@ struct OutboxElementTests {
         #expect(try await bench.likes("search") == [1])
         await bench.lists["feed"].update([Row(id: 5, likes: 7)])
         #expect(try await bench.likes("feed") == [8])
+    }
+}
+
+extension OutboxCore {
+    /// Logs the delivery of a command without folding its change, as a process does that is killed right after it.
+    fileprivate func logDelivery(of id: UUID) throws {
+        _ = try transact { machine.items[id].map { [entry($0, .delivered(replacement: nil, hasContent: false))] } ?? [] }
     }
 }

@@ -127,7 +127,7 @@ extension OutboxCore {
         let engines = patches.filter { $0.isIn != nil }.map(\.engine)
         guard !engines.isEmpty else { return }
         for (id, lists) in unsettled {
-            for list in lists where engines.contains(where: { $0 === list.engine }) { settle(id, .none, in: list) }
+            for list in lists where list.isIn == nil && engines.contains(where: { $0 === list.engine }) { settle(id, .none, in: list) }
         }
     }
 
@@ -148,10 +148,12 @@ extension OutboxCore {
             if machine.items[id]?.isUnreadable != true { retire([id]) }
             return
         }
-        let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : patch.lists(toSettle: id) }
+        // A process that delivered the command may have ended before it saved the lists that it had loaded.
+        let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < Self.waitingLimit
+        let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, waits: waits) }
         guard !changed.isEmpty else { return retire([id]) }
         unsettled[id] = changed
-        for patch in changed {
+        for patch in changed where patch.isIn == nil {
             patch.engine.knowCommands([id])
             if let first = patch.first {
                 move(item, patch, first, performed)
@@ -159,6 +161,31 @@ extension OutboxCore {
                 settle(id, patch.isSame(as: first) ? response : .none, in: patch)
             }
         }
+    }
+
+    /// The number of commands, delivered by others, that wait for a list with their element.
+    private static var waitingLimit: Int { 1_000 }
+
+    /// The lists that get the change of a delivered command.
+    ///
+    /// - Parameters:
+    ///   - patch: The change of an element.
+    ///   - id: The command.
+    ///   - waits: Whether the change itself is returned if no list has the element yet; it is then settled with the first one that does.
+    private func lists(of patch: BoundPatch, toSettle id: UUID, waits: Bool) -> [BoundPatch] {
+        guard waits else { return patch.lists(toSettle: id, onList: nil) }
+        let lists = patch.lists(toSettle: id) { [weak self] list in
+            Task.detached { if await patch.engine.hasElement(of: id, in: list) { await self?.listLoaded(id, patch) } }
+        }
+        return lists.isEmpty ? [patch] : lists
+    }
+
+    private func listLoaded(_ id: UUID, _ patch: BoundPatch) {
+        guard let position = unsettled[id]?.firstIndex(where: { $0.isIn != nil && $0.engine === patch.engine }) else { return }
+        let lists = lists(of: patch, toSettle: id, waits: true).filter { $0.isIn == nil }
+        guard !lists.isEmpty else { return }
+        unsettled[id]?.replaceSubrange(position...position, with: lists)
+        for list in lists { settle(id, .none, in: list) }
     }
 
     private func settle(_ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch) {

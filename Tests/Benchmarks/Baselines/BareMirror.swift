@@ -22,6 +22,12 @@ struct ListedFiles: Sendable {
         self.contents = contents
     }
 
+    /// The list with other names for the first files.
+    func renamed(_ count: Int) -> [ListedFile] {
+        files.prefix(count).map { ListedFile(path: "renamed/" + $0.path, version: $0.version, byteCount: $0.byteCount, sha256: $0.sha256) }
+            + files.dropFirst(count)
+    }
+
     private static func file(_ number: Int) -> (path: String, bytes: [UInt8]) {
         let line = Array("file \(number)\n".utf8)
         // A hundred files per directory, like a collection of pictures.

@@ -1,10 +1,11 @@
 internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
+internal import Synchronization
 internal import SyncEngine
 
 extension Experiment {
-    static var mirroring: [Experiment] { [mirror, mirrorAgain] }
+    static var mirroring: [Experiment] { [mirror, mirrorAgain, mirrorRenames] }
 
     static let width = 16
 
@@ -67,6 +68,38 @@ extension Experiment {
         ]
     }
 
+    /// Each round renames the files that the round before has renamed back.
+    private static let mirrorRenames = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "mirror-renames", title: "300 of 10 000 files renamed", unit: .nanoseconds),
+            Figure(name: "mirror-renames-requests", title: "files requested for that", unit: .count),
+        ]
+    ) { scale in
+        let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
+        let renamed = files.renamed(300)
+        let lists = [renamed, files.files].map { LoopbackOrigin.Response.json($0) }
+        let passes = Mutex(0)
+        let origin = try LoopbackOrigin(files) { passes.withLock { lists[$0 % 2] } }
+        let place = BenchmarkDirectory()
+        let path = try place.makeDirectory()
+        let host = RemoteHost(origin)
+        passes.withLock { $0 = 1 }
+        try await synchronizer(host, path).sync()
+        return [
+            (
+                .storehouse,
+                {
+                    passes.withLock { $0 += 1 }
+                    origin.forget()
+                    let watch = Stopwatch()
+                    try await synchronizer(host, path).sync()
+                    return [watch.nanoseconds, Double(origin.requests.count - 1)]
+                }
+            )
+        ]
+    }
+
     /// Fetches each file once with other programs, for at most a minute.
     @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
         let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
@@ -120,15 +153,15 @@ extension Experiment {
 
 extension LoopbackOrigin {
     /// Serves the list and each file by its path, as cheaply as possible, because every figure includes that cost.
-    convenience init(_ files: ListedFiles) throws {
-        let list = Response.json(files.files)
+    convenience init(_ files: ListedFiles, list: (@Sendable () -> Response)? = nil) throws {
+        let whole = Response.json(files.files)
         let contents = files.contents.mapValues { Response.data($0).tagged() }
         // Pages of links serve the programs that find files by links.
         let pages = Dictionary(grouping: files.files.map { $0.path.split(separator: "/", maxSplits: 1) }, by: { "/\($0[0])/" })
             .mapValues { Response.html($0.map { "<a href=\"\($0[1])\">\($0[1])</a>" }.joined(separator: "\n")) }
         let root = Response.html(pages.keys.sorted().map { "<a href=\"\($0.dropFirst())\">\($0)</a>" }.joined(separator: "\n"))
         try self.init { request in
-            if request.path == "/list.json" { return list }
+            if request.path == "/list.json" { return list?() ?? whole }
             return contents[request.path] ?? (request.path == "/" ? root : pages[request.path]) ?? .notFound(for: request)
         }
     }

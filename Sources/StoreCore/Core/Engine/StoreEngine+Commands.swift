@@ -209,6 +209,8 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 struct ElementCommand: Sendable {
     var shown: ShownCommand<BoxedContent>
     let isIn: @Sendable (_ list: BoxedContent) -> Bool
+    /// Called for each list that becomes live, while a delivered command waits for a list.
+    var onList: (@Sendable (BoxedKey) -> Void)?
 }
 
 extension StoreEngine {
@@ -239,6 +241,7 @@ extension StoreEngine {
         let commands = state.elementCommands.values.map(\.shown).sorted { $0.mark.order < $1.mark.order }
         // The key stays live for the caller, even if its record contains all of the changes.
         _ = play(&key, &state, &effects) { key, transition in key.machine.commandsShown(commands, &transition) }
+        for command in state.elementCommands.values { command.onList?(key.param) }
     }
 
     /// A delivery of a command begins.
@@ -252,10 +255,14 @@ extension StoreEngine {
 
     /// The origin has performed a command. Lists without the element no longer have its change.
     ///
+    /// - Parameters:
+    ///   - id: The command.
+    ///   - onList: Called for each list that becomes live, if none gets the change now; under the lock.
     /// - Returns: The lists whose content gets the change, each of which must be settled.
-    package func listsToSettle(_ id: UUID) -> [BoxedKey] {
+    package func listsToSettle(_ id: UUID, onList: (@Sendable (BoxedKey) -> Void)? = nil) -> [BoxedKey] {
         withEffects { state, effects -> [BoxedKey] in
             state.elementCommands[id]?.shown.isDelivered = true
+            state.elementCommands[id]?.onList = nil
             guard let command = state.elementCommands[id] else { return [] }
             var lists: [BoxedKey] = []
             for key in state.live.values {
@@ -271,11 +278,26 @@ extension StoreEngine {
                             key.machine.elementCommandEnded(id, &transition)
                         } else {
                             key.machine.commandsShown([command.shown], &transition)
+                            onList?(key.param)
                         }
                     }
                 }
             }
+            if lists.isEmpty { state.elementCommands[id]?.onList = onList }
             return lists
+        }
+    }
+
+    /// Reads a list, and returns whether it has the element of a command.
+    package func hasElement(of id: UUID, in param: BoxedKey) async -> Bool {
+        let holder = nextID()
+        defer { release(holder, of: param) }
+        guard case .done = await request(param, .acceptedContent, id: holder) else { return false }
+        return state.withLock { state in
+            guard let command = state.elementCommands[id], let list = state.live[state.resolve(param)],
+                let content = list.value.machine.book.held?.record.content
+            else { return false }
+            return command.isIn(content)
         }
     }
 
