@@ -209,8 +209,10 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 struct ElementCommand: Sendable {
     var shown: ShownCommand<BoxedContent>
     let isIn: @Sendable (_ list: BoxedContent) -> Bool
-    /// Called for each list that becomes live, while a delivered command waits for a list.
+    /// Called once for each list that becomes live, while a delivered command waits for a list.
     var onList: (@Sendable (BoxedKey) -> Void)?
+    /// The lists for which it was called. Reading one makes it live again.
+    var seen: Set<BoxedKey> = []
 }
 
 extension StoreEngine {
@@ -241,7 +243,10 @@ extension StoreEngine {
         let commands = state.elementCommands.values.map(\.shown).sorted { $0.mark.order < $1.mark.order }
         // The key stays live for the caller, even if its record contains all of the changes.
         _ = play(&key, &state, &effects) { key, transition in key.machine.commandsShown(commands, &transition) }
-        for command in state.elementCommands.values { command.onList?(key.param) }
+        for (id, command) in state.elementCommands {
+            guard let onList = command.onList, state.elementCommands[id]?.seen.insert(key.param).inserted == true else { continue }
+            onList(key.param)
+        }
     }
 
     /// A delivery of a command begins.
