@@ -175,7 +175,7 @@ extension OutboxCore {
     private func lists(of patch: BoundPatch, toSettle id: UUID, waits: Bool) -> [BoundPatch] {
         guard waits else { return patch.lists(toSettle: id, onList: nil) }
         let lists = patch.lists(toSettle: id) { [weak self] list in
-            Task.detached { if await patch.engine.hasElement(of: id, in: list) { await self?.listLoaded(id, patch) } }
+            Task.detached { [self] in await patch.engine.readList(list, ifItHasElementOf: id) { await self?.listLoaded(id, patch) } }
         }
         return lists.isEmpty ? [patch] : lists
     }

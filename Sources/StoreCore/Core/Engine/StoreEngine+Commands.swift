@@ -293,17 +293,18 @@ extension StoreEngine {
         }
     }
 
-    /// Reads a list, and returns whether it has the element of a command.
-    package func hasElement(of id: UUID, in param: BoxedKey) async -> Bool {
+    /// Reads a list, and calls a function if it has the element of a command; the list stays live until the function returns.
+    package func readList(_ param: BoxedKey, ifItHasElementOf id: UUID, _ body: @Sendable () async -> Void) async {
         let holder = nextID()
         defer { release(holder, of: param) }
-        guard case .done = await request(param, .acceptedContent, id: holder) else { return false }
-        return state.withLock { state in
+        guard case .done = await request(param, .acceptedContent, id: holder) else { return }
+        let hasElement = state.withLock { state in
             guard let command = state.elementCommands[id], let list = state.live[state.resolve(param)],
                 let content = list.value.machine.book.held?.record.content
             else { return false }
             return command.isIn(content)
         }
+        if hasElement { await body() }
     }
 
     /// The outbox has forgotten a command that the saved lists contain.
