@@ -63,7 +63,10 @@ struct StarList: Sendable {
     func more() async -> PageRequest {
         // The first run has no list yet.
         _ = await repositories.flowable.getData()
-        return await repositories.flowable.requestNextData()
+        let request = await repositories.flowable.requestNextData()
+        // The list was out of date, for example after a star, so the request has fetched the list first.
+        if case .notLoadedYet = request { return await repositories.flowable.requestNextData() }
+        return request
     }
 
     /// Sends all refused stars again.

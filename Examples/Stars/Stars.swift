@@ -58,8 +58,8 @@ struct Stars {
         case .more:
             switch await list.more() {
             case .noPage: screen.write("  the list has no further page")
-            case .failed: screen.write("  ▲ the next page could not be fetched")
-            case .loaded, .joined, .notLoadedYet, .superseded: break
+            case .failed, .notLoadedYet: screen.write("  ▲ the next page could not be fetched")
+            case .loaded, .joined, .superseded: break
             }
         case .retry: if try await !list.retry() { screen.write("  no star was refused") }
         case .discard: if try await !list.discard() { screen.write("  no star was refused") }
