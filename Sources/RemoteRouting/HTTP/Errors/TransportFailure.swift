@@ -71,7 +71,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
 // MARK: Connections
 
 extension TransportFailure {
-    /// The failures of a connection, whatever transport makes it.
+    /// The failures of a connection, which are the same for every transport.
     static let unresolved = TransportFailure(.hostNotFound, "the host's name cannot be resolved; check the name and the network")
     static let refused = TransportFailure(
         .connectionRefused, "the host refused the connection; check the port and that the server is running")

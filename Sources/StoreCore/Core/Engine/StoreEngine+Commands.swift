@@ -243,8 +243,11 @@ extension StoreEngine {
         let commands = state.elementCommands.values.map(\.shown).sorted { $0.mark.order < $1.mark.order }
         // The key stays live for the caller, even if its record contains all of the changes.
         _ = play(&key, &state, &effects) { key, transition in key.machine.commandsShown(commands, &transition) }
-        for (id, command) in state.elementCommands {
-            guard let onList = command.onList, state.elementCommands[id]?.seen.insert(key.param).inserted == true else { continue }
+        // The identifiers are copied, because a copy of the commands would make each insertion copy a set.
+        for id in Array(state.elementCommands.keys) {
+            guard let onList = state.elementCommands[id]?.onList,
+                state.elementCommands[id]?.seen.insert(key.param).inserted == true
+            else { continue }
             onList(key.param)
         }
     }
