@@ -47,7 +47,9 @@ extension Experiment {
     /// Hits beside 5 000 fetches a second, of which each makes two events, while a page follows them.
     private static let inspectedLoad = Experiment(
         section: .reading,
-        figures: [Figure(name: "inspected-load", title: "cache hit beside 10 000 events a second, with an open page", unit: .nanoseconds)]
+        figures: [Figure(name: "inspected-load", title: "cache hit beside 10 000 events a second, with an open page", unit: .nanoseconds)],
+        // Both processor threads are busy, so rounds differ much.
+        rounds: 51
     ) { scale in
         let (plain, inspected, inspector) = try await stores()
         let page = OpenPage(inspector)
@@ -68,7 +70,7 @@ extension Experiment {
 
     private static let firstKeyPage = Experiment(
         section: .reading, figures: [Figure(name: "first-key-page", title: "first 100 of 100 000 keys, as snapshots", unit: .nanoseconds)],
-        isSteady: true
+        rounds: 3
     ) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
@@ -77,7 +79,7 @@ extension Experiment {
 
     private static let firstRows = Experiment(
         section: .reading,
-        figures: [Figure(name: "first-rows", title: "first 100 of 100 000 keys, until a page has them", unit: .nanoseconds)], isSteady: true
+        figures: [Figure(name: "first-rows", title: "first 100 of 100 000 keys, until a page has them", unit: .nanoseconds)], rounds: 3
     ) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }

@@ -127,7 +127,7 @@ extension Experiment {
             figures: [
                 Figure(name: name, title: "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes)
             ],
-            isSteady: true
+            rounds: 3
         ) { _ in
             [
                 (.floor, { await bytesPerRow(linked: false, afterFirst: isFurther) }),

@@ -11,7 +11,7 @@ extension Experiment {
 
     private static let cachedKey = Experiment(
         section: .memory, figures: [Figure(name: "memory-key", title: "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes)],
-        isSteady: true
+        rounds: 3
     ) { _ in
         [
             (
@@ -62,7 +62,7 @@ extension Experiment {
     private static let idleObserver = Experiment(
         section: .memory,
         figures: [Figure(name: "memory-observer", title: "bytes per idle observer (floor: task on a continuation)", unit: .bytes)],
-        isSteady: true
+        rounds: 3
     ) { _ in
         [
             (.floor, { await bytesOnContinuation() }),
@@ -125,7 +125,7 @@ extension Experiment {
 
     private static let stalledObserver = Experiment(
         section: .memory,
-        figures: [Figure(name: "memory-stalled", title: "bytes kept for a stalled observer, 1 M updates", unit: .bytes)], isSteady: true
+        figures: [Figure(name: "memory-stalled", title: "bytes kept for a stalled observer, 1 M updates", unit: .bytes)], rounds: 3
     ) { scale in
         let updates = scale.times(1_000_000, quick: 100_000)
         return [
@@ -174,7 +174,7 @@ extension Experiment {
 
     /// Uses content that expires at once, so that each call fetches.
     private static let leftByCall = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], isSteady: true
+        section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User>(lifetime: .zero) { User(id: $0) }
@@ -190,7 +190,7 @@ extension Experiment {
     /// Releases the iterator of every second observer, and cancels the others while they wait.
     private static let leftByObserver = Experiment(
         section: .memory, figures: [Figure(name: "left-by-observer", title: "bytes left behind per abandoned observer", unit: .bytes)],
-        isSteady: true
+        rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User> { User(id: $0) }
@@ -209,7 +209,7 @@ extension Experiment {
     /// Cancels its sleeps, as most deadlines of requests are.
     private static let leftBySleep = Experiment(
         section: .memory, figures: [Figure(name: "left-by-sleep", title: "bytes left behind per canceled sleep of 120 s", unit: .bytes)],
-        isSteady: true
+        rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         return [

@@ -54,7 +54,7 @@ extension Experiment {
                 Figure(name: name, title: "all of \(count) unchanged files, compared with rsync", unit: .nanoseconds),
                 Figure(name: name + "-cpu", title: "processor time of the same", unit: .nanoseconds),
             ],
-            isSteady: count > 10_000
+            rounds: count > 10_000 ? 3 : 11
         ) { scale in
             let count = scale.times(count, quick: count / 10)
             let origin = try OriginProcess(.files(count))
@@ -91,7 +91,7 @@ extension Experiment {
             Figure(name: "mirror-big", title: "one file of 2 GB, compared with curl and sha256sum", unit: .nanoseconds),
             Figure(name: "mirror-big-cpu", title: "processor time of the same", unit: .nanoseconds),
         ],
-        isSteady: true
+        rounds: 3
     ) { scale in
         let size = scale.times(2_048, quick: 256)
         let origin = try OriginProcess(.big(mebibytes: size))

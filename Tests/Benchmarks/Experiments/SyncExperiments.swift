@@ -76,7 +76,7 @@ extension Experiment {
             Figure(name: "sync-plan-peak", title: "peak heap of a plan of 1 M + 1 M sorted entries", unit: .bytes),
             Figure(name: "sync-plan-peak-4m", title: "the increase with 4 M + 4 M entries and as many changes", unit: .bytes),
         ],
-        isSteady: true
+        rounds: 3
     ) { _ in
         [
             (
@@ -106,7 +106,7 @@ extension Experiment {
     private static let filesMemory = Experiment(
         section: .sync,
         figures: [Figure(name: "sync-files-peak", title: "peak memory of a process that finds 100 000 files unchanged", unit: .bytes)],
-        isSteady: true
+        rounds: 3
     ) { _ in
         let place = BenchmarkDirectory()
         let directory = try place.makeDirectory()

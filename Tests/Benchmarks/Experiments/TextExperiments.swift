@@ -168,7 +168,7 @@ extension Experiment {
             Figure(name: "text-register", title: "each of 1 000 bundled texts registered one by one", unit: .nanoseconds),
             Figure(name: "text-register-4000", title: "the increase with 4 000 texts, each", unit: .nanoseconds),
         ],
-        isSteady: true
+        rounds: 3
     ) { _ in
         let libraries = (few: try Library(count: 1_000), many: try Library(count: 4_000))
         return [

@@ -31,8 +31,8 @@ typealias Round = @Sendable () async throws -> [Double]
 struct Experiment: Sendable {
     var section: Section
     var figures: [Figure]
-    /// Whether rounds differ so little that a few suffice.
-    var isSteady = false
+    /// The number of full rounds: nine is the least with a 95 % interval that is narrower than the whole range.
+    var rounds = 11
     /// The figures of other programs for the same work, one run each.
     var peers: @Sendable (_ scale: Scale) async throws -> [Peer] = { _ in [] }
     /// Prepares the contestants, which are released after the experiment.
@@ -57,8 +57,8 @@ enum Scale: Sendable {
     case full
     case quick
 
-    /// Returns the number of rounds; nine is the least with a 95 % interval that is narrower than the whole range.
-    func rounds(of experiment: Experiment) -> Int { experiment.isSteady ? 3 : self == .full ? 11 : 9 }
+    /// Returns the number of rounds.
+    func rounds(of experiment: Experiment) -> Int { self == .full ? experiment.rounds : min(9, experiment.rounds) }
 
     /// Returns the number of repetitions in one round.
     func times(_ full: Int, quick: Int) -> Int { self == .full ? full : quick }

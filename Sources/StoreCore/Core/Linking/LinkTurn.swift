@@ -68,6 +68,7 @@ final class LinkTurn: LinkLayer {
             if clocks.own.isFollowed.load(ordering: .acquiring) {
                 // Saved, because the cacher has the older content.
                 if takeRow(&record, &linked) { outcome.formUnion([.accepted, .local]) }
+                keepParts(linked.parts, of: record.content)
             }
             let old = linked.places
             linked.places = links.enumerated().map { number, link in
@@ -179,6 +180,19 @@ final class LinkTurn: LinkLayer {
             isChanged = true
         }
         return isChanged
+    }
+
+    /// Keeps the fields that fragments have brought: full places have them without their stamps, once the content is cleared.
+    private func keepParts(_ parts: [String: Stamp], of content: Content) {
+        guard !parts.isEmpty else { return }
+        let fields = clocks.fields.withLock { $0 }
+        clocks.rows.withLock { rows in
+            var row = rows[param] ?? EntityRows.Row()
+            for (name, stamp) in parts where stamp > rows.floor {
+                if let field = fields[name] { _ = row.merge([field.get(content)], of: [field], 0..<1, at: stamp) }
+            }
+            rows.keep(row, of: param)
+        }
     }
 
     /// The stamps of the places of one link in new content.
