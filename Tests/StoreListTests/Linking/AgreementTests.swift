@@ -186,6 +186,34 @@ struct AgreementTests {
         #expect(try await world.found() == [1])
     }
 
+    @Test func `E2: a field that a fragment brought stays the newest when its entity is cleared`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7, title: "second")])
+        await world.articles[7].update(Article(id: 7, title: "third", text: "long"))
+        world.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "fourth")]))
+        await world.search["swift"].refresh()
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["fourth"])
+        await world.articles[7].clear()
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "fourth", text: "long")])
+    }
+
+    @Test func `E2: an older fragment that arrives after its entity was cleared changes no list`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        await world.articles[7].update(Article(id: 7, text: "long"))
+        world.searchOrigin.hold()
+        let late = Task { [world] in try await world.search["late"].requireData() }
+        try await world.searchOrigin.started(count: 1)
+        let newer = Task { [world] in try await world.search["swift"].requireData() }
+        try await world.searchOrigin.started(count: 2)
+        try await world.searchOrigin.answer(2, with: .page([Finding(articleID: 7, title: "newer")]))
+        _ = try await newer.value
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["newer"])
+        await world.articles[7].clear()
+        try await world.searchOrigin.answer(1, with: .page([Finding(articleID: 7, title: "older")]))
+        #expect(try await late.value.map(\.title) == ["newer"])
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "newer", text: "long")])
+    }
+
     @Test func `E2: an entity with a first fetch from before a list takes the newer value of the list`() async throws {
         world.origin.enqueue(.success(Article(id: 7, title: "old")))
         world.origin.hold()
