@@ -21,6 +21,8 @@ struct Article: Identifiable, Hashable, Codable, Sendable {
 
 //: InASwiftUIApp.md: struct FeedScreen
 
+//: InASwiftUIApp.md: struct SearchScreen
+
 /// Ends all work for the user before the screens change.
 //: InASwiftUIApp.md: struct SignOutButton
 
