@@ -9,12 +9,10 @@ internal import Synchronization
 internal import Testing
 internal import Trials
 
-/// The price of an article.
 struct Price: Hashable, Sendable {
     var cents: Int
 }
 
-/// The upstream of the example.
 struct PriceService: Sendable {
     let script: ScriptedFetcher<String, Price>
 
