@@ -50,7 +50,7 @@ struct Options {
           --lenient            the origin accepts stars for archived repositories
           --slow <seconds>     the origin takes that long to respond
           --forgetful          the origin ignores the idempotency key
-          --wait <seconds>     wait that long for the origin; default 5
+          --wait <seconds>     waits that long for the origin; default 5
           --origin <url>       the address of another program's origin
           --directory <path>   the directory of the list, the outbox and the origin;
                                default \(defaultDirectory.path(percentEncoded: false))

@@ -60,7 +60,7 @@ struct GateCommand {
         Answers are lines of the standard input: y or yes accepts.
 
         exit codes: 0 the gate is open, or the acceptances are withdrawn or exported;
-        1 the gate failed; 2 the gate is closed; 64 wrong usage.
+        1 the gate failed; 2 the gate is closed; 64 invalid arguments.
         """
 
     init(_ arguments: [String]) throws {

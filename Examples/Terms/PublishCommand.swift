@@ -41,7 +41,7 @@ struct PublishCommand {
           --limit     the size of the largest file that the apps read
 
         exit codes: 0 the manifest was written, or would be; 1 a file or OpenSSL
-        failed; 2 devices would refuse the manifest; 64 wrong usage.
+        failed; 2 devices would refuse the manifest; 64 invalid arguments.
         """
 
     init(_ arguments: [String]) throws {

@@ -33,8 +33,8 @@ struct Tour {
 
         Shows what a store does, over real HTTP against an origin in this process, in a
         few seconds. On a terminal it draws live; elsewhere, or with --plain, it prints
-        one line per event. Exits 0 if every check holds, 1 if not, and 64 for wrong
-        usage.
+        one line per event. Exits 0 if every check holds, 1 if not, and 64 for
+        invalid arguments.
 
         With --inspect, a shop works until it is interrupted, and the address of a page
         that shows its stores is printed.

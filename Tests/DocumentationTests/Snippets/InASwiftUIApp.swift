@@ -21,7 +21,8 @@ struct Article: Identifiable, Hashable, Codable, Sendable {
 
 //: InASwiftUIApp.md: struct FeedScreen
 
-/// Ends all work for the user before the screens change.
+//: InASwiftUIApp.md: struct SearchScreen
+
 //: InASwiftUIApp.md: struct SignOutButton
 
 //: InASwiftUIApp.md: /// The end of the list
@@ -51,8 +52,6 @@ extension Library {
         self.init(news: news.flowable, articles: articles, api: api)
     }
 }
-
-// MARK: Further examples
 
 //: Observed.swift: struct UserScreen
 

@@ -9,12 +9,10 @@ internal import Synchronization
 internal import Testing
 internal import Trials
 
-/// The price of an article.
 struct Price: Hashable, Sendable {
     var cents: Int
 }
 
-/// The upstream of the example.
 struct PriceService: Sendable {
     let script: ScriptedFetcher<String, Price>
 
@@ -169,11 +167,14 @@ struct OnAServerTests {
         #expect(prices.health.status == 503)
     }
 
-    @Test func `a server that is asked to end closes its stores and ends`() async {
+    @Test func `a server that is asked to end, or fails, closes its stores and ends`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
             let scope = CacheScope(directory: directory.url)
             let outbox = try Outbox(directory: directory.file("outbox"))
+            let failing = CacheScope(directory: directory.file("failing"))
+            await #expect(throws: Offline.self) { try await serveUntilTerminated(failing, outbox) { throw Offline() } }
+            #expect(failing.isClosed)
             try await serveUntilTerminated(scope, outbox) {
                 // The signal arrives once its handler is there.
                 while !Task.isCancelled {

@@ -1,4 +1,4 @@
-/// The rules for a store's automatic behavior, and the one table of all defaults.
+/// The rules for a store's automatic behavior.
 ///
 /// ```swift
 /// let users = Store(
@@ -11,16 +11,16 @@
 /// | ``staleWhileRevalidate`` | `.zero` | `requireData` never serves expired content |
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
 /// | ``revalidatesOnExpiry`` | `false` | observed content stays on screen after it expires, until the next call |
-/// | ``minimumInterval`` | 1 s | the least time between a fetch and one caused by expiry or a trigger |
-/// | ``shortestInterval`` | 100 ms | the least interval between fetches of which one causes the next |
+/// | ``minimumInterval`` | 1 s | the least time between a fetch and a later one that expiry or a trigger causes |
+/// | ``shortestInterval`` | 100 ms | the least time between fetches that could cause each other, even with a smaller minimum interval |
 /// | ``retry`` | ``RetryPolicy/never`` | a failed fetch is not retried |
 /// | ``errorExpiry`` | `.zero` | the next caller or observer retries a failed key |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch without callers and observers is canceled |
 /// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
 /// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
-/// | ``fetchWidth`` | `nil` | any number of fetches of a store run at once |
-/// | ``fetchTimeLimit`` | `nil` | an attempt of a fetch takes as long as the fetcher does |
+/// | ``fetchWidth`` | `nil` | any number of fetches run at once |
+/// | ``fetchTimeLimit`` | `nil` | an attempt takes as long as the fetcher does |
 /// | ``staleAfter`` | `nil` | `requireData` waits for a slow fetch, even if there is expired content |
 /// | ``expiryJitter`` | 0 | content expires exactly when its lifetime ends |
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
