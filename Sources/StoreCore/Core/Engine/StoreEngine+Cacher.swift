@@ -250,7 +250,8 @@ extension StoreEngine {
     /// The keys of all records; `nil` if the cacher cannot list them. Waits while the cacher is being emptied.
     func knownKeys() async throws -> [BoxedKey]? {
         try checkOpen()
-        guard backing != nil else { return front?.keys() }
+        // Under the lock, because content that changes in place leaves memory for a moment.
+        guard backing != nil else { return state.withLock { _ in front?.keys() } }
         let (id, result) = (nextID(), ListingResult())
         state.withLock { state in
             state.listings[id] = result
