@@ -213,6 +213,6 @@ struct FetchLimitTests {
 extension PaginationStore<Int, Int> {
     /// Requests a page of list 1.
     fileprivate func request(_ direction: PageDirection) async -> PageRequest {
-        direction == .next ? await self[1].requestNextData() : await self[1].requestPrevData()
+        await (direction == .next ? self[1].requestNextData() : self[1].requestPrevData())
     }
 }
