@@ -173,6 +173,14 @@ struct ActionTests {
         #expect(calls.current == ["inner", "outer", "inner", "outer"])
     }
 
+    @Test func `an error that a closure around fetches catches fails the attempt, which is not repeated`() async throws {
+        let fetcher = ScriptedFetcher<Int, Int>(.failure(SnapshotTests.Broken()), .success(2))
+        let store = Store(cacher: MemoryCacher(), fetcher: fetcher)
+        store.interceptFetches { _, _, perform in _ = try? await perform() }
+        await #expect(throws: SnapshotTests.Broken.self) { try await store[1].requireData() }
+        #expect(fetcher.startedCount == 1)
+    }
+
     @Test func `I4: several inspectors show one store and one host, and each of them acts`() async throws {
         let other = try Inspector.start(policy: .init())
         other.attach(store)

@@ -21,6 +21,19 @@ struct CallerGroupTests {
 
     // MARK: One member
 
+    @Test func `C9: callers of a replaced key leave the fetch of the key that has replaced it`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let callers = [1, 2].map { key in Task { [handle = bench.store[key]] in try await handle.requireData() } }
+        for key in [1, 2] { try await bench.callers(1, of: key) }
+        bench.store.engine.replaceKey(BoxedKey(1), with: BoxedKey(2), unlessShown: false)
+        #expect(bench.registered(2) == 2)
+        callers[0].cancel()
+        try await until("the caller has left") { bench.registered(2) == 1 }
+        bench.fetcher.release()
+        _ = try await callers[1].value
+    }
+
     enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, endedBeforeWaiting, endedWhileWaiting }
 
     @Test(arguments: Moment.allCases)

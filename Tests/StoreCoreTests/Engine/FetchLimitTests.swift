@@ -53,6 +53,30 @@ struct FetchLimitTests {
         for (key, caller) in callers { #expect(try await caller.value == key) }
     }
 
+    @Test(arguments: PageDirection.allCases)
+    func `a page that another fetch waits for needs no place, even if the page at the other side waits too`(
+        _ awaited: PageDirection
+    ) async throws {
+        let own = WatchedState<PaginationStore<Int, Int>?>(nil)
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
+            guard request.param == 2, let store = own.current else { return .page([1], nextKey: "n", prevKey: "p") }
+            try await until("both pages wait") { store.lists.engine.fetches.waitingCount == 2 }
+            return .page([await store.request(awaited) == .joined ? 2 : 0])
+        }
+        let store = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher, policy: policy(width: 1))
+        own.update { $0 = store }
+        defer { own.update { $0 = nil } }
+        _ = try await store[1].requireData()
+        let other = Task { try await store[2].requireData() }
+        try await fetcher.started(count: 2)
+        let page = Task { await store.request(awaited) }
+        try await until("the page waits") { store.lists.engine.fetches.waitingCount == 1 }
+        let opposite = Task { await store.request(awaited == .next ? .prev : .next) }
+        #expect(try await other.value == [2])
+        #expect(await page.value == .loaded)
+        #expect(await opposite.value == .loaded)
+    }
+
     @Test func `C9: a canceled fetch leaves the queue of its store`() async throws {
         let bench = Bench(policy: policy(width: 1) { $0.unwantedFetch = .cancel(after: .zero) })
         bench.fetcher.hold()
@@ -183,5 +207,12 @@ struct FetchLimitTests {
         bench.time.advance(by: .seconds(2))
         #expect(try await bench.store[1].requireData() == 2)
         #expect(bench.fetcher.startedCount == 2)
+    }
+}
+
+extension PaginationStore<Int, Int> {
+    /// Requests a page of list 1.
+    fileprivate func request(_ direction: PageDirection) async -> PageRequest {
+        await (direction == .next ? self[1].requestNextData() : self[1].requestPrevData())
     }
 }

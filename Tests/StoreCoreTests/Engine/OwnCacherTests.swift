@@ -111,6 +111,28 @@ struct OwnCacherTests {
         await store[1].update(5)
         #expect(found.current == [8, 1])
     }
+
+    @Test(arguments: [GatedCacher<Int, Int>.Operation.load, .save])
+    func `C6: inside a call of its own cacher, a store waits for no key while a clearing waits for the call`(
+        _ place: GatedCacher<Int, Int>.Operation
+    ) async throws {
+        let cacher = CallingCacher()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+        let made = WatchedState<[String]>([])
+        cacher.run(inside: place) {
+            // Begins the clearing, although it throws.
+            let cleared = await Call.clear.make(store, CacheScope())
+            await store[2].update(8)
+            let loaded = await store[3].getData()
+            let listing = await #expect(throws: StoreError.self) { try await store.invalidate { _ in false } }
+            made.update { $0 = [cleared, "\(loaded ?? 0)", listing?.code.rawValue ?? "done"] }
+        }
+        if place == .load { _ = await store[1].getData() } else { await store[1].update(5) }
+        try await until("the call has ended") { !made.current.isEmpty }
+        #expect(made.current == ["reentrantFetch", "0", "reentrantFetch"])
+        try await store.waitUntilSaved()
+        #expect(cacher.base.record(of: 2)?.content == 8)
+    }
 }
 
 /// A cacher that runs a closure once, inside one of its calls.

@@ -16,6 +16,7 @@ struct LiveSavingTests {
         try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "0" }
         try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
         #expect(contents(bench) == ["0"])
+        #expect(bench.store.snapshot().unsavedKeys == 1 && bench.store.keySnapshots(.unsaved).keys.map(\.content) == ["99"])
         bench.time.advance(by: .nanoseconds(1))
         try await until("the last value is saved") { bench.cacher.record(of: 1)?.content == "99" }
         #expect(contents(bench) == ["0", "99"])

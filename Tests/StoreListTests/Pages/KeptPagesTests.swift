@@ -220,6 +220,27 @@ struct KeptPagesTests {
         try await observer.next { $0.summary == "completed([1, 2])" }
         #expect(await list.requestPrevData() == .noPage)
     }
+
+    @Test func `V2: a list that grows stays in memory for its readers`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
+            let page = Int(request.pageKey ?? "0") ?? 0
+            return .page(Array(page * 10_000..<(page + 1) * 10_000), nextKey: "\(page + 1)")
+        }
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
+        _ = try await list.requireData()
+        let reader = Task {
+            var misses = 0
+            while !Task.isCancelled {
+                if list.list.stateInMemory == nil { misses += 1 }
+                if try await list.engine.knownKeys()?.count != 1 { misses += 1 }
+                await Task.yield()
+            }
+            return misses
+        }
+        for _ in 0..<40 { await list.requestNextData() }
+        reader.cancel()
+        #expect(try await reader.value == 0)
+    }
 }
 
 /// A number shared by a test and a closure.

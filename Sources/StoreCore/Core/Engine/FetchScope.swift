@@ -8,27 +8,30 @@ final class FetchedKey: Sendable {
     private struct Awaiting {
         /// The number of fetches that wait for this key.
         var count = 0
-        /// Called once when a fetch begins to wait.
-        var onAwaited: (@Sendable () -> Void)?
+        /// The turns that fetches of this key wait for: of the content and of a page at each side, and of canceled fetches.
+        var turns: [WatchedState<Bool>] = []
     }
 
     private let awaiting = Lock(Awaiting())
 
-    /// Sets the closure that is called once when another fetch waits for this key, at once if one does.
-    func onAwaited(_ closure: (@Sendable () -> Void)?) {
+    /// Adds the turn of a fetch. It becomes `true` when another fetch waits for this key, at once if one does.
+    func add(_ turn: WatchedState<Bool>) {
         let isAwaited = awaiting.withLock { awaiting in
-            awaiting.onAwaited = awaiting.count == 0 ? closure : nil
+            awaiting.turns.append(turn)
             return awaiting.count > 0
         }
-        if isAwaited { closure?() }
+        if isAwaited { turn.update { $0 = true } }
     }
 
+    /// Removes the turn of a fetch that waits no longer.
+    func remove(_ turn: WatchedState<Bool>) { awaiting.withLock { $0.turns.removeAll { $0 === turn } } }
+
     fileprivate func waitBegan() {
-        let closure = awaiting.withLock { awaiting in
+        let turns = awaiting.withLock { awaiting in
             awaiting.count += 1
-            return awaiting.onAwaited.take()
+            return awaiting.turns
         }
-        closure?()
+        for turn in turns { turn.update { $0 = true } }
     }
 
     fileprivate func waitEnded() { awaiting.withLock { $0.count -= 1 } }

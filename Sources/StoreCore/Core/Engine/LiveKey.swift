@@ -101,6 +101,12 @@ struct LiveKey {
         return callerGroup.result
     }
 
+    /// The number of a group of callers; `nil` if it has its result. A group that has moved here beside another one is a single caller.
+    func id(of group: SharedResult<CallerResult<BoxedContent>>) -> CallerID? {
+        if let callerGroup, callerGroup.result === group { return callerGroup.id }
+        return callers.first { $0.value === group }?.key
+    }
+
     /// A caller arrives.
     ///
     /// - Returns: Its result, or the shared result that it waits for.

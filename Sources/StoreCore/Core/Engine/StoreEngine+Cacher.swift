@@ -33,14 +33,15 @@ extension StoreEngine {
     func waitsForItself(_ param: BoxedKey? = nil, _ need: CallerNeed = .allSaved) -> Bool {
         guard let current = Self.cacherCall, current.store == ObjectIdentifier(self), current.isRunning.current else { return false }
         guard let param else { return true }
-        let (key, isKnown) = state.withLock { state in
+        let (key, isKnown, isBarred) = state.withLock { state in
             let key = state.resolve(param)
-            return (key, state.live[key]?.value.machine.origin.isKnown ?? true)
+            return (key, state.live[key]?.value.machine.origin.isKnown ?? true, state.queue.isBarred)
         }
         switch current.call {
         case .load(key, _), .removeAll: return need.endsWithSave || !isKnown
         case .write(key): return need.endsWithSave
-        case .load, .write, .keys: return false
+        // The call of another key waits until the cacher is empty, and the clearing waits for this call.
+        case .load, .write, .keys: return isBarred && (need.endsWithSave || !isKnown)
         }
     }
 
@@ -250,13 +251,17 @@ extension StoreEngine {
     /// The keys of all records; `nil` if the cacher cannot list them. Waits while the cacher is being emptied.
     func knownKeys() async throws -> [BoxedKey]? {
         try checkOpen()
-        guard backing != nil else { return front?.keys() }
-        let (id, result) = (nextID(), ListingResult())
-        state.withLock { state in
+        // Under the lock, because content that changes in place leaves memory for a moment.
+        guard backing != nil else { return state.withLock { _ in front?.keys() } }
+        let (id, result, isInside) = (nextID(), ListingResult(), waitsForItself())
+        let isListed = state.withLock { state in
+            if isInside, state.queue.isBarred { return false }
             state.listings[id] = result
             state.queue.list(id)
             startCalls(&state)
+            return true
         }
+        guard isListed else { throw StoreError.insideCall }
         return try await result.value { result.put(.failure(CancellationError())) }.get()
     }
 

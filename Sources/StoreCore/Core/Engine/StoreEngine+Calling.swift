@@ -312,8 +312,8 @@ extension StoreEngine {
     func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
             // The group may have received its result meanwhile, or another caller may have joined it.
-            guard let (id, result) = key.callerGroup, result === callerGroup, callerGroup.count == 0 else { return }
-            key.callerGroup = nil
+            guard callerGroup.count == 0, let id = key.id(of: callerGroup) else { return }
+            _ = key.takeCallers(id)
             key.machine.callerLeft(id, &transition)
         }
     }

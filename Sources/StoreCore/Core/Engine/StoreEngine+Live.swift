@@ -120,7 +120,7 @@ extension KeyMachine<BoxedContent> {
         let dated = heldAfterStream(now, date)
         guard origin.isStreaming || book.linked?.value.saveDue != nil,
             let held = dated ?? (saving.tried < book.revision ? book.held : nil),
-            held.record.freshness.storage == .allowed
+            !held.isStandIn, held.record.freshness.storage == .allowed
         else {
             return nil
         }

@@ -18,8 +18,8 @@ package enum FetchTurn {
         if let permit = permits.takeIfFree() { return permit }
         let isAwaited = WatchedState(false)
         let key = key ?? FetchScope.active?.key
-        key?.onAwaited { isAwaited.update { $0 = true } }
-        defer { key?.onAwaited(nil) }
+        key?.add(isAwaited)
+        defer { key?.remove(isAwaited) }
         // Only the timeout, another fetch, or the cancellation ends the wait without a permit.
         let permit: Permits.Permit? = await withTaskGroup(of: Permits.Permit?.self) { group in
             group.addTask { try? await permits.take() }

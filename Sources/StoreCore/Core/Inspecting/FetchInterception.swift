@@ -12,7 +12,8 @@ extension Store {
     /// ```
     ///
     /// The closure may wait before it calls `perform`. If it throws instead, the attempt fails with that error. If it returns without a
-    /// call of `perform`, the store performs the attempt afterward. The closure must call `perform` at most once.
+    /// call of `perform`, the store performs the attempt afterward. An error of `perform` fails the attempt even if the closure catches it.
+    /// The closure must call `perform` at most once.
     ///
     /// A connection of a ``LiveFetcher`` counts as one attempt, which lasts as long as the connection. Hits do not call the closure. A
     /// later closure runs around the earlier ones. Cost for a store without a closure: one load of a flag in each attempt.
@@ -96,13 +97,18 @@ final class FetchInterceptor: Sendable {
         outcome: (Value) -> StoreEventKind.FetchOutcome, _ perform: () async throws -> Value
     ) async throws -> Value {
         guard let outermost = closures.last else { return try await perform() }
-        var value: Value?
+        var result: Result<Value, any Error>?
         try await outermost(key, target) {
-            let performed = try await run(closures.dropLast(), key, target, outcome: outcome, perform)
-            value = performed
-            return outcome(performed)
+            do {
+                let value = try await run(closures.dropLast(), key, target, outcome: outcome, perform)
+                result = .success(value)
+                return outcome(value)
+            } catch {
+                result = .failure(error)
+                throw error
+            }
         }
-        if let value { return value }
+        if let result { return try result.get() }
         return try await run(closures.dropLast(), key, target, outcome: outcome, perform)
     }
 }

@@ -53,7 +53,8 @@ extension LiveKey {
         snapshot.callers = callers.values.reduce(callerGroup?.result.count ?? 0) { $0 + $1.count }
         snapshot.patches = machine.book.patches.count
         snapshot.save =
-            machine.saving.failure != nil ? .failed : machine.saving.isRunning ? .running : machine.saving.isRequested ? .pending : .none
+            machine.saving.failure != nil
+            ? .failed : machine.saving.isRunning ? .running : machine.saving.tried != machine.book.revision ? .pending : .none
         let sides = machine.sides
         snapshot.fetches = fetches.map { fetch in
             let target: StoreEventKind.Target =

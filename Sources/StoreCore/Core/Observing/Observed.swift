@@ -430,10 +430,10 @@ extension StoreFlowable {
         return .completed(content: record.content, next: pages[0], prev: pages[1])
     }
 
-    /// The record in memory. A change of an entity takes linked content out of memory for a moment, so a miss is read again under the lock.
+    /// The record in memory. Content that changes in place leaves memory for a moment, so a miss is read again under the lock.
     private func recordInMemory() -> (record: CacheRecord<Content>, deadline: Int64)? {
         guard let memory = store.memory else { return nil }
         if let entry = memory.entry(of: param) { return entry }
-        return store.engine.links.isEmpty ? nil : store.engine.state.withLock { _ in memory.entry(of: param) }
+        return store.engine.state.withLock { _ in memory.entry(of: param) }
     }
 }

@@ -67,6 +67,6 @@ extension LiveKey {
         snapshot.observers += observers.count
         snapshot.fetches += fetches.count
         if machine.saving.failure != nil { snapshot.failedSaves += 1 }
-        if machine.saving.failure != nil || machine.saving.isRequested || machine.saving.isRunning { snapshot.unsavedKeys += 1 }
+        if machine.saving.failure != nil || machine.saving.tried != machine.book.revision { snapshot.unsavedKeys += 1 }
     }
 }
