@@ -132,6 +132,18 @@ struct SharedTokenTests {
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
     }
 
+    @Test func `D11: a sign-in of one user ends the refused refresh of another`() async throws {
+        let (_, tokens) = user(expired)
+        let (second, _) = user(expired)
+        issuer.state.withLock { $0.isRevoked = true }
+        for _ in 1...2 { #expect(try await remoteError { try await second.send("/x") }.code == .refreshFailed) }
+        #expect(issuer.state.withLock(\.refreshes) == 1)
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        try await tokens.keep(Token(accessToken: "a5", refreshToken: "r5"))
+        #expect(try await second.send("/x", as: [Int].self) == [1])
+        #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
+    }
+
     @Test func `D11: a kept token that the server rejects as well is refreshed in the same call`() async throws {
         let (host, tokens) = user(Token(accessToken: "a1", refreshToken: "r1"))
         #expect(try await host.send("/x", as: [Int].self) == [1])
