@@ -162,7 +162,7 @@ struct LiveRouteFetcherTests {
     }
 
     @Test(arguments: [false, true])
-    func `H20: a store does not repeat a POST whose event cannot be read`(_ hasKey: Bool) async throws {
+    func `H20: an event that cannot be read does not repeat the POST of a store`(_ hasKey: Bool) async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/x") { _ in events("data: x\n\n") }
         let fetcher: LiveRouteFetcher<String, String> = bench.host().liveFetcher(reading: { _ in throw NoError() }) { _ in
