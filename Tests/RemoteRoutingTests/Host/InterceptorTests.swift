@@ -99,6 +99,23 @@ struct InterceptorTests {
         #expect(memory.requests.isEmpty)
     }
 
+    private struct Asking: ResponseInterceptor {
+        var ask: @Sendable () async throws -> Void
+        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await ask() }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H7: a failed request of an interceptor repeats no request that must not be repeated`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/orders") { _ in .status(204) }
+        bench.on("GET", "/token") { _ in .status(503) }
+        let plain = bench.host { $0.retry = .never }
+        let host = bench.host { $0.random = { 0 } }.intercepting(responses: Asking { try await plain.send("/token") })
+        let error = try await remoteError { try await host.send("/orders", method: .post) }
+        #expect(error.status == 503 && !error.mayRepeat && error.mayHaveArrived)
+        #expect(bench.asked("/orders").count == 1)
+    }
+
     @Test(arguments: TransportKind.allCases)
     func `H12: no secret reaches the log or an error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)

@@ -54,7 +54,10 @@ struct SharedTokenTests {
 
     /// Creates what one process has: a host, and tokens in the directory.
     private func user(_ token: Token) -> (RemoteHost, RefreshingTokens<Token>) {
-        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
+        user(token, keptIn: FileCacher<String, Token>(directory: place.url, sharing: .processes))
+    }
+
+    private func user(_ token: Token, keptIn cacher: some SharedCacher<String, Token>) -> (RemoteHost, RefreshingTokens<Token>) {
         let tokens = RefreshingTokens(token, keptIn: cacher) { current, host in
             try await host.send(Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
         }
@@ -129,6 +132,18 @@ struct SharedTokenTests {
         #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
     }
 
+    @Test func `D11: a sign-in of one user ends the refused refresh of another`() async throws {
+        let (_, tokens) = user(expired)
+        let (second, _) = user(expired)
+        issuer.state.withLock { $0.isRevoked = true }
+        for _ in 1...2 { #expect(try await remoteError { try await second.send("/x") }.code == .refreshFailed) }
+        #expect(issuer.state.withLock(\.refreshes) == 1)
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        try await tokens.keep(Token(accessToken: "a5", refreshToken: "r5"))
+        #expect(try await second.send("/x", as: [Int].self) == [1])
+        #expect(issuer.state.withLock { $0.refreshes == 0 && !$0.isRevoked })
+    }
+
     @Test func `D11: a kept token that the server rejects as well is refreshed in the same call`() async throws {
         let (host, tokens) = user(Token(accessToken: "a1", refreshToken: "r1"))
         #expect(try await host.send("/x", as: [Int].self) == [1])
@@ -143,6 +158,18 @@ struct SharedTokenTests {
         issuer.state.withLock { $0.isRevoked = true }
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.code == .refreshFailed, "\(error)")
+    }
+
+    @Test func `D11: a token that could not be saved is not exchanged for the one that it has replaced`() async throws {
+        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
+        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher, isOpen: WatchedState(true), isFull: true))
+        try await tokens.keep(expired)
+        for token in ["a2", "a3"] {
+            issuer.state.withLock { $0.isExpired = true }
+            #expect(try await host.send("/x", as: [Int].self) == [1])
+            #expect(tokens.current.accessToken == token)
+        }
+        #expect(issuer.state.withLock { $0.refreshes == 2 && !$0.isRevoked })
     }
 
     @Test func `D11: a token that replaces the shared one in one process is not exchanged for that of another user`() async throws {
@@ -179,12 +206,14 @@ struct SharedTokenTests {
         #expect(tokens.current.accessToken == "b0")
     }
 
-    /// A place that neither reads nor saves anything for a sign-in before it is open.
+    /// A place that neither reads nor saves anything for a sign-in before it is open, and may have no space for the results of refreshes.
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>
         let isOpen: WatchedState<Bool>
         /// The number of begun saves.
         var saves = WatchedState(0)
+        /// Whether the results of refreshes cannot be saved.
+        var isFull = false
 
         var expiry: Expiry { base.expiry }
         var position: Revision { base.position }
@@ -208,7 +237,8 @@ struct SharedTokenTests {
         }
 
         func save(_ record: CacheRecord<Token>, param: String, over revision: Revision) async throws -> SaveOutcome<Token> {
-            try await base.save(record, param: param, over: revision)
+            if isFull { throw CocoaError(.fileWriteOutOfSpace) }
+            return try await base.save(record, param: param, over: revision)
         }
 
         func remove(param: String, over revision: Revision) async throws -> SaveOutcome<Token> {

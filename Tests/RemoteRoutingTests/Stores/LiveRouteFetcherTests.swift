@@ -161,6 +161,20 @@ struct LiveRouteFetcherTests {
         #expect(bench.asked.count == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `H20: an event that cannot be read does not repeat the POST of a store`(_ hasKey: Bool) async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/x") { _ in events("data: x\n\n") }
+        let fetcher: LiveRouteFetcher<String, String> = bench.host().liveFetcher(reading: { _ in throw NoError() }) { _ in
+            Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: hasKey ? .unique : nil))
+        }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(), fetcher: fetcher, policy: StorePolicy(retry: RetryPolicy(attempts: 3, base: .zero)))
+        let error = try await remoteError { _ = try await store["A"].requireData() }
+        #expect(error.code == .undecodable && error.underlyingError is NoError)
+        #expect(bench.asked.count == 1)
+    }
+
     @Test func `L8: a connection confirms the content of an event with an id, and no other content`() async throws {
         let memory = MemoryTransport { _ in
             .init(headers: [("Content-Type", "text/event-stream")], body: Data(": nothing\n\ndata: {\"cents\":100}\n\n".utf8)).stalling

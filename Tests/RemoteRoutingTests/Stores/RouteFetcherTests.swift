@@ -142,6 +142,18 @@ struct RouteFetcherTests {
         #expect(origin.requests.last?.headers["Cache-Control"] == "no-cache")
     }
 
+    @Test func `H9: a 304 behind a redirect confirms no content`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(
+            .get, "/users/7", inTurn: .json(User(name: "a")).tagged("v1").setting("Cache-Control", to: "no-cache"), .redirect(to: "/new"))
+        origin.on(.get, "/new", inTurn: .notModified, .json(User(name: "b")))
+        let users = users(host(origin))
+        #expect(try await users[7].requireData().name == "a")
+        #expect(try await users[7].requireData().name == "b")
+        #expect(origin.requests.map { $0.headers["If-None-Match"] } == [nil, "\"v1\"", nil, nil, nil])
+    }
+
     @Test func `H9: a second 304 without stored content is an error`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }

@@ -183,6 +183,20 @@ struct DownloadTests {
         #expect(try Data(contentsOf: place.target) == content)
     }
 
+    @Test(arguments: RealTransport.available)
+    func `H11: a download that has started over resumes after an interruption`(_ transport: RealTransport) async throws {
+        let place = try TemporaryDirectory()
+        let origin = try LoopbackOrigin { request in
+            if request.headers["Range"] == "bytes=1000-" { return .status(416).setting("Content-Range", to: "bytes */1000") }
+            let response = LoopbackOrigin.Response.data(content).tagged("v2").ranged(by: request)
+            return request.headers["Range"] == nil ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
+        }
+        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"", total: 400_000)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(origin.requests.map { $0.headers["Range"] } == ["bytes=1000-", nil, "bytes=100000-"])
+    }
+
     @Test(arguments: RealTransport.available, ["\"v1\"", "Sun, 06 Nov 1994 08:49:37 GMT"])
     func `H11: another signed address of the same file resumes with the same strong tag only`(
         _ transport: RealTransport, _ validator: String

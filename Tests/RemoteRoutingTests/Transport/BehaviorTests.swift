@@ -107,6 +107,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/null") { _ in .json(literal: "null") }
         #expect(try await bench.host().send("/null", as: User?.self) == nil)
+        #expect(try await bench.host().send("/null", as: Data?.self) == Data("null".utf8))
         let error = try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }
         #expect(error.status == 404)
     }

@@ -11,7 +11,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     private let onRefresh: @Sendable (Credential) -> Void
     /// The place that other processes share; `nil` without one.
     private let place: CredentialPlace<Credential>?
-    /// The first read of the place.
+    /// The first read of the place, or the last one after a refused refresh.
     private let opening = WatchedState(Opening.needed)
 
     private enum Opening: Sendable { case needed, running, complete }
@@ -47,6 +47,9 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// Whether the credential of a generation comes from another process instead of a refresh.
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
+    /// Whether the place has no credential of an earlier user.
+    private var sharesPlace: Bool { signIns.withLock { $0.count == $0.kept } }
+
     /// Replaces the credential in this process only, and returns the number of the sign-in.
     @discardableResult
     func replace(by credential: Credential) -> Int {
@@ -80,11 +83,15 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
-        if let place, machine.read({ !$0.isClosed }) { try await open(place) }
+        if let place, machine.read({ !$0.isClosed }) {
+            // Another process may have signed in since the refusal.
+            if machine.read({ $0.isRefused }), sharesPlace { opening.update { if $0 == .complete { $0 = .needed } } }
+            try await open(place)
+        }
         return try await settled(machine.read { $0.wanted() })
     }
 
-    /// Reads the place once. Its credential is newer than the one with which the program began.
+    /// Reads the place, unless it was read. Its credential is newer than the one with which the program began.
     ///
     /// - Throws: `CancellationError` as soon as the task is canceled; the read continues for the other requests.
     private func open(_ place: CredentialPlace<Credential>) async throws {
@@ -99,8 +106,9 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             Task { [self] in
                 await counted {
                     // Ignores the reason: a place that cannot be read fails the refresh after the first 401.
-                    guard machine.read({ !$0.isClosed }), let kept = try? await place.load() else { return }
-                    machine.update { $0.opened(with: kept) }
+                    guard machine.read({ !$0.isClosed }), let kept = try? await place.load(), sharesPlace else { return }
+                    let isNew = !place.isSame(kept, current)
+                    machine.update { $0.opened(with: kept, isNew: isNew) }
                 }
                 opening.update { $0 = .complete }
             }
@@ -140,7 +148,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         var isTaken = false
         do {
             try Task.checkCancellation()
-            if let place, signIns.withLock({ $0.count == $0.kept }) {
+            if let place, sharesPlace {
                 let (new, isRefreshed) = try await place.successor(of: old, at: host.time) { try await refresh($0, host) }
                 result = .success(new)
                 isTaken = !isRefreshed

@@ -97,8 +97,12 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
-    /// Begins with a kept credential, unless it was replaced or refreshed already.
-    mutating func opened(with kept: Credential) {
+    /// Whether a refresh was refused, so that only a sign-in helps.
+    var isRefused: Bool { if case .failed = phase { !isClosed } else { false } }
+
+    /// Begins with a kept credential, unless it was replaced or refreshed already. After a refused refresh, a new one is from a sign-in.
+    mutating func opened(with kept: Credential, isNew: Bool) {
+        if isRefused, isNew { return replace(by: kept) }
         if generation == 0, case .ready = phase { credential = kept }
     }
 

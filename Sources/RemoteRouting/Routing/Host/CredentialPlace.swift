@@ -10,9 +10,14 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     let isSame: @Sendable (Credential, Credential) -> Bool
     /// The permit to change the place. A call that drops a refresh takes it to wait for a running save.
     let saves = Permits(1)
+    /// The credential that stayed in the place because its successor could not be saved. The server may accept it no longer.
+    let outdated = WatchedState<Credential?>(nil)
 
-    /// Returns the kept credential; `nil` if the place has none.
-    func load() async throws -> Credential? { try await cacher.load(param: name)?.content }
+    /// Returns the kept credential; `nil` if the place has none, or the outdated one.
+    func load() async throws -> Credential? {
+        guard let kept = try await cacher.load(param: name)?.content else { return nil }
+        return outdated.current.map { isSame(kept, $0) } == true ? nil : kept
+    }
 
     /// Keeps the credential of a sign-in.
     func save(_ credential: Credential, at host: any TimeSource) async throws {
@@ -23,7 +28,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     func remove() async throws {
         do {
             // A removal from an empty place would create its directory.
-            if try await load() == nil { return }
+            if try await cacher.load(param: name) == nil { return }
         } catch {
             // A record that cannot be read is removed, too.
         }
@@ -80,6 +85,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             }
         } catch {
             // This process can go on; the others must not wait for a credential that never arrives.
+            if let kept { outdated.update { $0 = kept } }
             lease?.end(.notStored)
             return (new, true)
         }

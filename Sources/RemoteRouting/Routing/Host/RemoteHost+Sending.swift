@@ -4,8 +4,8 @@ public import RemoteHTTP
 extension RemoteHost {
     /// Sends a route and decodes the response.
     ///
-    /// An optional is `nil` only for 204, 205, HEAD and a JSON `null`; a 404 is an error. ``Empty`` accepts any success, and `Data` returns
-    /// the bytes of the body. Other types are decoded from JSON, unless the host or the route has another ``ResponseParser``.
+    /// An optional is `nil` only for 204, 205, HEAD and a JSON `null`; a 404 is an error. ``Empty`` accepts any success. `Data` and `Data?`
+    /// are the bytes of the body. Other types are decoded from JSON, unless the host or the route has another ``ResponseParser``.
     ///
     /// - Parameters:
     ///   - route: The route to send.

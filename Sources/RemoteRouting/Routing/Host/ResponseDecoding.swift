@@ -36,7 +36,7 @@ final class ResponseDecoding: Sendable {
         // Both types accept a fixed document, which avoids a second way to construct them.
         if Value.self is Empty.Type { return try JSONDecoder().decode(Value.self, from: Data("{}".utf8)) }
         if isWithoutBody, Value.self is any OptionalValue.Type { return try JSONDecoder().decode(Value.self, from: Data("null".utf8)) }
-        if parser == nil, Value.self is Data.Type {
+        if parser == nil, Value.self is Data.Type || Value.self is Optional<Data>.Type {
             try checkType(among: [])
             if let bytes = response.value as? Value { return bytes }
         }

@@ -97,15 +97,16 @@ extension RouteCall {
         return error
     }
 
-    /// Converts a thrown error; a `RemoteError` stays unchanged.
+    /// Converts a thrown error; a `RemoteError` keeps all but its flags.
     @inline(never)
     func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
         // The refresh itself may have been canceled, which does not cancel this call.
         let isOwn = code != .refreshFailed || Task.isCancelled
         switch thrown {
         case var known as RemoteError where code != .refreshFailed || known.stage == .cancelled && isOwn:
-            // An interceptor's error lacks this flag, and the requests of a refresh are not this call's.
+            // The error of an interceptor or a refresh may be about a request of another call.
             known.mayHaveArrived = mayHaveArrived
+            known.mayRepeat = known.mayRepeat && mayRepeat && request.mayRepeat
             return known
         case is CancellationError where isOwn:
             return error(.cancelled, .cancelled, request, "the task was canceled")

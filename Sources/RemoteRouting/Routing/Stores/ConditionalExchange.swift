@@ -37,9 +37,9 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
             isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
         }
         let result = try await exchange(request, confirming: isConditional ? validator : nil)
-        if case .notModified = result, !isConditional {
-            // The store sent no validator, so a broken cache or the route's own condition caused the 304. Requests the content without
-            // conditions.
+        if case .notModified(_, _, let response) = result, !isConditional || !response.exchange.redirects.isEmpty {
+            // The last request had no validator of the store, so a broken cache or the route's own condition caused the 304. Requests the
+            // content without conditions.
             request.headers.removeConditions()
             request.headers.append("Cache-Control", "no-cache")
             request.options.isConditional = false

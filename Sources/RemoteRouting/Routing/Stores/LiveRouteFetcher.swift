@@ -91,9 +91,13 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             public mutating func next() async throws -> LiveValue<Content>? {
                 do {
                     return try await following()
-                } catch var error as RemoteError where isSentOnce {
-                    error.mayRepeat = false
-                    throw error
+                } catch let error where isSentOnce || !reconnects {
+                    let message = "reading an event failed with \(type(of: error)); see the underlying error"
+                    let undecodable = RemoteError(.decode, .undecodable, operation: operation, message, underlyingError: error)
+                    var failure = error as? RemoteError ?? undecodable
+                    // Otherwise, the store would connect again.
+                    failure.mayRepeat = false
+                    throw failure
                 }
             }
 
@@ -214,7 +218,8 @@ extension RemoteHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - read: Reads an event; `nil` skips it. A value without a validator gets the id of its event. An error ends the connection.
+    ///   - read: Reads an event; `nil` skips it. A value without a validator gets the id of its event. An error ends the connection. If the
+    ///     request is sent once, callers receive the error as the underlying error of ``RemoteError/Code/undecodable``.
     ///   - route: Returns the route of a key. A request that must not be repeated (H7) is sent once for each observation.
     public func liveFetcher<Param: Hashable & Sendable, Content: Sendable>(
         reading read: @escaping @Sendable (_ event: ServerSentEvent) throws -> LiveValue<Content>?,

@@ -36,7 +36,7 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 
     /// Fetches a page for a store, with a conditional request for the first page.
     ///
-    /// A page that links to itself as its neighbor ends the list on that side, as a guess (`GuessedEnd`).
+    /// A page that names its own key as that of its neighbor ends the list on that side. The end is then a guess (`GuessedEnd`).
     ///
     /// - Throws: ``RemoteError``; ``RemoteError/Code/foreignPageLink`` for a link to another origin, ``RemoteError/Code/invalidRoute`` for
     ///   a malformed key.

@@ -81,11 +81,10 @@ private struct Download: Sendable {
         defer { part.file.unlock() }
         let limit = plain.options.timeouts.overall ?? host.timeouts.overall
         var attempt = 1
-        var wantsWhole = false
         while true {
             let before = part.length
             do {
-                switch try await once(plain, into: &part, in: folder, wantsWhole: wantsWhole) {
+                switch try await once(plain, into: &part, in: folder) {
                 case .complete(var response):
                     response.attempts = attempt
                     return response
@@ -93,8 +92,8 @@ private struct Download: Sendable {
                     // Each part contains at least one byte.
                     attempt = 1
                 case .unusable:
-                    // The partial file is unusable. This cannot recur, because the next request is for the whole file.
-                    wantsWhole = true
+                    // The next request is for the whole file, because the note is removed.
+                    break
                 }
             } catch var error as RemoteError {
                 error.attempts = attempt
@@ -121,10 +120,8 @@ private struct Download: Sendable {
         case unusable
     }
 
-    private func once(
-        _ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle, wantsWhole: Bool
-    ) async throws -> Attempt {
-        let known = try wantsWhole ? nil : state(of: &part, for: plain.request)
+    private func once(_ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle) async throws -> Attempt {
+        let known = try state(of: &part, for: plain.request)
         if known == nil { try part.restart() }
         let offset = part.length > 0 ? Int64(part.length) : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
@@ -156,6 +153,7 @@ private struct Download: Sendable {
         case .complete:
             break
         case .askAgain:
+            try part.forget()
             return .unusable
         case .refuse(let message):
             // The server would repeat its response to the same range, so the next call requests the whole file.

@@ -50,7 +50,7 @@ enum DownloadDecision: Hashable {
             guard let range = ContentRange(fields["Content-Range"]), let first = range.first, let last = range.last else {
                 return .refuse("the server sent a part without a valid Content-Range")
             }
-            // Such a server may ignore the first byte of a range. It is asked for the whole file once.
+            // Such a server may ignore the first byte of a range. It is asked for the whole file.
             if first < offset { return .askAgain }
             guard first == offset else { return .refuse("the part begins at byte \(first) instead of \(offset)") }
             if let total = range.total, let before = known?.total, total != before {

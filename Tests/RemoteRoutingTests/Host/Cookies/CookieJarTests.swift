@@ -150,7 +150,10 @@ struct CookieJarTests {
         #expect(disk.state.current.calls.count { $0 == "load a.example" } == 2)
     }
 
-    @Test func `W12: a failed load after a list is repeated at the next request`() async throws {
+    @Test(arguments: [true, false])
+    func `W12: a failed load after a list is repeated at the next request, and when the cookies are listed`(
+        _ isListed: Bool
+    ) async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -158,7 +161,9 @@ struct CookieJarTests {
         let second = jar()
         #expect(try await sent(second) == nil)
         #expect(faults.current == ["load: cacherFailed"])
+        await #expect { try await second.cookies() } throws: { ($0 as? StoreError)?.code == .cannotEnumerate }
         disk.state.update { $0.isBroken = false }
+        if isListed { #expect(try await second.cookies().map(\.name) == ["a"]) }
         #expect(try await sent(second) == "a=b")
     }
 

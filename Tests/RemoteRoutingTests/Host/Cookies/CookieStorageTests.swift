@@ -218,6 +218,11 @@ struct CookieStorageTests {
         var bench = CookieBench()
         try bench.set("a=b; \(attribute)")
         #expect(bench.all.map(\.expires) == [bench.now.addingTimeInterval(400 * 86_400)])
+        // The clock is set back before the next run, which still has the cookie.
+        var next = CookieBench()
+        next.now -= 86_400
+        next.storage.load(bench.all, for: "a.example", now: next.now)
+        #expect(next.all.map(\.expires) == [next.now.addingTimeInterval(400 * 86_400)])
     }
 
     @Test(arguments: ["", "; Max-Age=x", "; Expires=never"])
@@ -331,7 +336,7 @@ struct CookieStorageTests {
         let unsound = [
             cookie("a\r\nX: y"), cookie("a", "b\n"), cookie("a;b"), cookie("a", "b; c=d"), cookie("a=b"), cookie("", ""), cookie(" a"),
             cookie("a", "b "), cookie("a", String(repeating: "x", count: 5000)), cookie(domain: "b.example"), cookie(expires: nil),
-            cookie(expires: 0), cookie(expires: -5), cookie(expires: 401 * 86_400), cookie("a", "\u{0}"),
+            cookie(expires: 0), cookie(expires: -5), cookie("a", "\u{0}"),
         ]
         bench.storage.load(unsound, for: "a.example", now: bench.now)
         #expect(bench.all == [])

@@ -24,7 +24,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     /// The path prefix of requests that carry the cookie.
     public let path: String
     /// The expiry date on the wall clock; `nil` for a session cookie, which is kept in memory only.
-    public let expires: Date?
+    public internal(set) var expires: Date?
     /// Whether the cookie is sent over secure connections only.
     public let isSecure: Bool
     /// Whether the server hides the cookie from scripts; the jar stores the flag and ignores it.

@@ -89,7 +89,8 @@ public final class CookieJar: Sendable {
         return try update { state throws(StoreError) -> [Cookie] in
             guard state.lane.isComplete else {
                 throw StoreError(
-                    .cannotEnumerate, "listing cookies: the cacher did not list its keys; check onFault, or use a cacher with keys()")
+                    .cannotEnumerate,
+                    "listing cookies: the cacher did not list its keys or load a record; check onFault, or use a cacher with keys()")
             }
             state.storage.removeExpired(now)
             return state.storage.cookies.sorted { $0.key < $1.key }.flatMap(\.value)

@@ -51,9 +51,14 @@ struct CookieLane: Sendable {
         }
     }
 
-    /// Requests all records, and requests the list again if the cacher could not provide it.
+    /// Requests all records, and requests the list or a record again if the cacher could not provide it.
     mutating func wantAll() {
-        if listing != .complete { listing = .wanted }
+        if listing != .complete {
+            listing = .wanted
+        } else {
+            toLoad += missed
+            missed = []
+        }
     }
 
     private func isKnown(_ domain: String) -> Bool { listing == .complete || known.contains(domain) }
@@ -73,8 +78,8 @@ struct CookieLane: Sendable {
 
     private var isListed: Bool { listing == .complete || listing == .impossible }
 
-    /// Whether the cacher has listed its domains.
-    var isComplete: Bool { listing == .complete }
+    /// Whether the cacher has listed its domains and loaded their records.
+    var isComplete: Bool { listing == .complete && missed.isEmpty }
 
     /// Records that the cookies of domains have changed in memory.
     mutating func changed(_ domains: Set<String>) {
@@ -151,6 +156,8 @@ struct CookieLane: Sendable {
         running = nil
         guard listing == .wanted else { return }
         listing = domains == nil ? .impossible : .complete
+        // Each record on the list is loaded again, and a domain that is not on it has no record.
+        if domains != nil { missed = [] }
         let listed = Set(domains ?? early).subtracting(known)
         // Loads the domains that callers are waiting for first.
         toLoad.insert(contentsOf: early.filter { listed.contains($0) && !toLoad.contains($0) }, at: 0)

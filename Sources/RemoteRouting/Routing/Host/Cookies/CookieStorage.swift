@@ -264,14 +264,15 @@ extension CookieStorage {
 
     /// Adds the saved cookies of a domain.
     ///
-    /// Drops cookies that no response could have set, because the record may be damaged: other domains, control characters, and sizes or
-    /// lifetimes beyond the limits.
+    /// Drops cookies that no response could have set, because the record may be damaged: other domains, control characters, and sizes
+    /// beyond the limits. Shortens lifetimes, because the clock may have been set back.
     mutating func load(_ record: [Cookie], for domain: String, now: Date) {
         let newest = Self.microseconds(now)
         var list = cookies[domain] ?? []
         for var cookie in record where isSound(cookie, domain, now) && !list.contains(where: { $0.isSame(as: cookie) }) {
             // Clamps positions to the past, because a damaged record may contain others.
             (cookie.created, cookie.used) = (min(max(0, cookie.created), newest), min(max(0, cookie.used), newest))
+            cookie.expires = cookie.expires.map { min($0, now.addingTimeInterval(limits.lifetime)) }
             lastPosition = max(lastPosition, cookie.created, cookie.used)
             list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex)
         }
@@ -281,7 +282,7 @@ extension CookieStorage {
     }
 
     private func isSound(_ cookie: Cookie, _ domain: String, _ now: Date) -> Bool {
-        guard let expires = cookie.expires, expires > now, expires <= now.addingTimeInterval(limits.lifetime), cookie.domain == domain,
+        guard let expires = cookie.expires, expires > now, cookie.domain == domain,
             let parsed = SetCookieParser.parse("\(cookie.name)=\(cookie.value)")
         else { return false }
         // A pair that does not survive parsing would be sent as a different cookie.
