@@ -29,7 +29,7 @@ struct DirectoryScan: Sendable {
     private var foldedRows: [PathKey: Int]?
     /// Files that were edited, and files that no sync has installed.
     private(set) var edited: [PathKey: FileStamp] = [:]
-    /// Files with a changed stamp but the same content, with their new records.
+    /// Files with a changed stamp but the same content, with their new records; torn files, with records of the content that they have.
     private(set) var confirmed: [PathKey: FileRecord] = [:]
     /// Foreign files that a sync was about to replace when the process ended, so that their records describe no file.
     private(set) var uninstalled: [PathKey] = []
@@ -161,6 +161,8 @@ struct DirectoryScan: Sendable {
         } else {
             // An unflushed file with its recorded inode and no later write was torn by a power loss, not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
+            // The end of the pass vouches for every record, even if this file cannot be replaced. Its version then differs from the list's.
+            if isTorn, let found = try digestIfReadable() { confirmed[path] = FileRecord(version: found.hex, digest: found, stamp: stamp) }
             edited[path] = stamp
             entries.append(Entry(path: path, version: isTorn ? nil : record.version, size: stamp.size, isEdited: !isTorn, isTorn: isTorn))
         }
