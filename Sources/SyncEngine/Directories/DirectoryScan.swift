@@ -25,6 +25,7 @@ struct DirectoryScan: Sendable {
     /// The name variants that the disk treats as equal.
     private let folding: NameFolding
     private let keepsForeign: Bool
+    private let acceptsLoss: Bool
     /// The journal's rows by composed path, for paths that have several normal forms; `nil` until the first lookup.
     private var foldedRows: [PathKey: Int]?
     /// Files that were edited, and files that no sync has installed.
@@ -47,13 +48,15 @@ struct DirectoryScan: Sendable {
     ///   - journal: The journal of the directory.
     ///   - folding: The name variants that the disk treats as equal.
     ///   - keepsForeign: Whether a file that may be foreign counts as foreign rather than as edited.
+    ///   - acceptsLoss: Whether a file that the disk cannot read counts as one with other content.
     ///   - probe: Called before each directory is listed and each file read; for tests.
     init(
-        of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true,
+        of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true, acceptsLoss: Bool = false,
         probe: ((TargetStep) throws -> Void)? = nil
     ) throws {
         self.folding = folding
         self.keepsForeign = keepsForeign
+        self.acceptsLoss = acceptsLoss
         try DirectoryWalk.visit(root) { directory, prefix in
             if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
             return try take(directory, below: prefix, journal, probe)
@@ -139,6 +142,8 @@ struct DirectoryScan: Sendable {
         func digestIfReadable() throws -> SHA256.Digest? {
             do { return try digest() } catch  where error.isDenial {
                 unreadable[path] = error
+                return nil
+            } catch  where acceptsLoss && error.isLoss {
                 return nil
             }
         }

@@ -150,7 +150,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
         var scan = try DirectoryScan(
-            of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep, probe: probe)
+            of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
+            acceptsLoss: layers.verification.readsAll, probe: probe)
         scan.markDamaged(try await damagedRows(scan, journal, in: root), journal)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
@@ -270,7 +271,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
-        } catch let error as StoreError where error.fileSystemErrno == EIO {
+        } catch  where error.isLoss {
             // The download replaces the part that the disk has lost.
             return true
         } catch  where error.isDenial {

@@ -40,6 +40,8 @@ public struct MirrorLayers: Sendable {
         case stamps
         /// Every installed file is read and compared with its digest, at most at a rate. A damaged file is an update.
         case digests(at: TransferRate?)
+
+        var readsAll: Bool { if case .digests = self { true } else { false } }
     }
 }
 
@@ -129,8 +131,7 @@ extension DirectoryTarget {
             do {
                 try probe?(.reads(key.path))
                 if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
-            } catch let error as StoreError where error.fileSystemErrno == EIO {
-                // The disk has lost a part of the file.
+            } catch  where error.isLoss {
                 damaged.append(row)
             } catch  where error.isDenial {
                 // A file that cannot be read is as its stamp says.

@@ -254,9 +254,10 @@ struct LayerTests {
         #expect((report.unchangedCount, report.updatedCount) == (1, 0))
     }
 
-    @Test(arguments: [LocalEdits.overwrite, .keepLocal])
-    func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
+    @Test(arguments: [(.overwrite, false), (.overwrite, true), (.keepLocal, false)] as [(LocalEdits, Bool)])
+    func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits, isTouched: Bool) async throws {
         let bench = try await DirectoryBench(["a": "1", "d/b": "2", "z": "z"]).synced()
+        if isTouched { try bench.write("2", "d/b") }
         bench.onStep { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
         let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
         #expect((report.updatedCount, report.unchangedCount) == (1, 2))
