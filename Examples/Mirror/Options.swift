@@ -170,7 +170,8 @@ struct Options {
             case "--exclude": patterns.append(try text(of: argument))
             case "--exclude-from":
                 // Ends of lines are trimmed as in a gitignore file.
-                patterns += try Self.content(of: text(of: argument)).split(whereSeparator: \.isNewline).map(String.init)
+                patterns += try Self.content(of: text(of: argument)).trimmingPrefix("\u{FEFF}").split(whereSeparator: \.isNewline)
+                    .map(String.init)
             case "--limit-rate":
                 let bytes = try bytes(of: argument)
                 do { rate = try TransferRate(bytesPerSecond: bytes) } catch {

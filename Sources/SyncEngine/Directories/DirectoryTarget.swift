@@ -159,7 +159,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let shown = session == nil ? journal : nil
         // An unmounted directory looks empty, but its items are not missing.
         try session?.places.verify()
-        try session?.saw(scan)
+        let excludes = excludes
+        try session?.saw(scan, excludes: excludes)
         let isRebuilding = journal.isRebuilding
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
@@ -187,6 +188,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
             SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
         }
+        // Patterns of directories end with a slash.
+        if let excludes { inventory.skipped.removeAll { excludes($0.key) || excludes(PathKey($0.key.path + "/")) } }
         return inventory
     }
 
