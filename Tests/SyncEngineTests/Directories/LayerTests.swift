@@ -48,6 +48,10 @@ struct LayerTests {
 
     @Test func `S23: a pass that fits is made, and the reserve counts`() async throws {
         let bench = try DirectoryBench(["a": "1"])
+        // A plan shows the refusal even before the first pass makes the directory.
+        try FileManager.default.removeItem(at: bench.url)
+        let first = OneWaySynchronizer(processor: bench.target(layers: layers { $0.freeSpace = .max }))
+        #expect(try await first.plan().gateRefusal?.code == .noSpace)
         #expect(await syncError { try await bench.sync(layers: layers { $0.freeSpace = .max }) }?.code == .noSpace)
         #expect(try await bench.sync(layers: layers { $0.freeSpace = 1 }).addedCount == 1)
         // Without anything to download, no space is needed.
