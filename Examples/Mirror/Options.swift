@@ -194,7 +194,7 @@ struct Options {
             }
         }
         let isAuthorized = fields.contains { $0.name.lowercased() == "authorization" }
-        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"] { try addToken(token) }
+        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !token.isEmpty { try addToken(token) }
         guard !plain.isEmpty else { return }
         if plain[0] == "make" {
             guard plain.count == 2 || plain.count == 3 else { throw Mistake(description: "give the directory to make a manifest of") }
