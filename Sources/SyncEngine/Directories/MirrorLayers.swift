@@ -55,7 +55,7 @@ extension DirectoryTarget {
         let root = try DirectoryHandle(opening: place)
         var (disk, above) = (root, place.parent)
         // A pass makes a missing directory on the disk of the directory above.
-        while disk == nil, let next = above { (disk, above) = (try DirectoryHandle(opening: next), next.parent) }
+        while disk == nil, let next = above { (disk, above) = try (DirectoryHandle(opening: next), next.parent) }
         guard let opened = disk, let free = FileStatus.freeSpace(of: opened) else { return nil }
         let downloads = plan.additions + plan.updates
         let isKept = keepsReplacedFiles
