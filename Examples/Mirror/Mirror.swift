@@ -52,7 +52,11 @@ struct Mirror {
         let show = Show(options)
         let synchronizer = synchronizer(options, manifest: manifest, directory: directory)
         if options.verifies {
-            let damaged = try await synchronizer.plan().updates.filter { $0.reason == .unknownVersion }
+            let plan = try await synchronizer.plan()
+            let updates = (plan.updates + plan.moves.map(\.download)).filter { $0.reason == .unknownVersion }
+            // A damaged file may have left the manifest, too.
+            let removals = plan.removals.map(\.local).filter { $0.version == nil }
+            let damaged = updates.map(\.item.path) + removals.map(\.key.path)
             try show.damaged(damaged)
             return damaged.isEmpty ? 0 : 1
         }

@@ -170,7 +170,8 @@ struct Options {
             case "--exclude": patterns.append(try text(of: argument))
             case "--exclude-from":
                 // Ends of lines are trimmed as in a gitignore file.
-                patterns += try Self.content(of: text(of: argument)).split(whereSeparator: \.isNewline).map(String.init)
+                patterns += try Self.content(of: text(of: argument)).trimmingPrefix("\u{FEFF}").split(whereSeparator: \.isNewline)
+                    .map(String.init)
             case "--limit-rate":
                 let bytes = try bytes(of: argument)
                 do { rate = try TransferRate(bytesPerSecond: bytes) } catch {
@@ -193,7 +194,7 @@ struct Options {
             }
         }
         let isAuthorized = fields.contains { $0.name.lowercased() == "authorization" }
-        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"] { try addToken(token) }
+        if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !token.isEmpty { try addToken(token) }
         guard !plain.isEmpty else { return }
         if plain[0] == "make" {
             guard plain.count == 2 || plain.count == 3 else { throw Mistake(description: "give the directory to make a manifest of") }

@@ -126,10 +126,10 @@ struct Show {
     }
 
     /// Shows the files with other content than was installed.
-    func damaged(_ files: [SyncPlan<ListedFile>.Download]) throws {
-        if isJSON { return try json(["damaged": files.map(\.item.path)]) }
-        for file in files { line("damaged \(file.item.path)") }
-        line(files.isEmpty ? "every installed file has its content" : "\(files.count) damaged; use --repair to download them again")
+    func damaged(_ paths: [String]) throws {
+        if isJSON { return try json(["damaged": paths]) }
+        for path in paths { line("damaged \(path)") }
+        line(paths.isEmpty ? "every installed file has its content" : "\(paths.count) damaged; use --repair to download them again")
     }
 
     func report(_ report: SyncReport, error: SyncError?) throws {

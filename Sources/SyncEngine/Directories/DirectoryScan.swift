@@ -25,11 +25,12 @@ struct DirectoryScan: Sendable {
     /// The name variants that the disk treats as equal.
     private let folding: NameFolding
     private let keepsForeign: Bool
+    private let acceptsLoss: Bool
     /// The journal's rows by composed path, for paths that have several normal forms; `nil` until the first lookup.
     private var foldedRows: [PathKey: Int]?
     /// Files that were edited, and files that no sync has installed.
     private(set) var edited: [PathKey: FileStamp] = [:]
-    /// Files with a changed stamp but the same content, with their new records.
+    /// Files with a changed stamp but the same content, with their new records; torn files, with records of the content that they have.
     private(set) var confirmed: [PathKey: FileRecord] = [:]
     /// Foreign files that a sync was about to replace when the process ended, so that their records describe no file.
     private(set) var uninstalled: [PathKey] = []
@@ -47,13 +48,15 @@ struct DirectoryScan: Sendable {
     ///   - journal: The journal of the directory.
     ///   - folding: The name variants that the disk treats as equal.
     ///   - keepsForeign: Whether a file that may be foreign counts as foreign rather than as edited.
+    ///   - acceptsLoss: Whether a file that the disk cannot read counts as one with other content.
     ///   - probe: Called before each directory is listed and each file read; for tests.
     init(
-        of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true,
+        of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true, acceptsLoss: Bool = false,
         probe: ((TargetStep) throws -> Void)? = nil
     ) throws {
         self.folding = folding
         self.keepsForeign = keepsForeign
+        self.acceptsLoss = acceptsLoss
         try DirectoryWalk.visit(root) { directory, prefix in
             if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
             return try take(directory, below: prefix, journal, probe)
@@ -140,6 +143,8 @@ struct DirectoryScan: Sendable {
             do { return try digest() } catch  where error.isDenial {
                 unreadable[path] = error
                 return nil
+            } catch  where acceptsLoss && error.isLoss {
+                return nil
             }
         }
         if isSettled, let known = record.matching(stamp) {
@@ -161,6 +166,8 @@ struct DirectoryScan: Sendable {
         } else {
             // An unflushed file with its recorded inode and no later write was torn by a power loss, not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
+            // The end of the pass vouches for every record, even if this file cannot be replaced. Its version then differs from the list's.
+            if isTorn, let found = try digestIfReadable() { confirmed[path] = FileRecord(version: found.hex, digest: found, stamp: stamp) }
             edited[path] = stamp
             entries.append(Entry(path: path, version: isTorn ? nil : record.version, size: stamp.size, isEdited: !isTorn, isTorn: isTorn))
         }

@@ -19,8 +19,14 @@ extension DirectoryTarget {
     public func metadata(
         in plan: SyncPlan<Item>, of items: [Item]
     ) async throws -> (changes: [SyncPlan<Item>.MetadataChange], refusals: [SyncRefusal<PathKey>]) {
-        guard !layers.metadata.isEmpty else { return ([], []) }
         let session = callingSession
+        let hasDirectories = layers.metadata.contains(.directories)
+        if let session, !hasDirectories {
+            // Without the option, the directories that earlier passes have made stay.
+            let made = Set(session.journal.placed.compactMap { $0.value.contains(nil) ? $0.key : nil })
+            session.places.named.withLock { $0 = made }
+        }
+        guard !layers.metadata.isEmpty else { return ([], []) }
         let root = try session?.places.root ?? DirectoryHandle(opening: place)
         let placed = try session?.journal.placed ?? root.map { try journal(in: $0).placed } ?? [:]
         var planning = MetadataPlanning(plan: plan, options: layers.metadata, placed: placed, excludes: excludes, root: root)
@@ -32,7 +38,7 @@ extension DirectoryTarget {
         try planning.takeMissing()
         if let session {
             let named = planning.named
-            session.places.named.withLock { $0 = named }
+            if hasDirectories { session.places.named.withLock { $0 = named } }
             try session.write(planning.silent)
         }
         return (planning.changes, planning.refusals)
@@ -70,6 +76,8 @@ private struct MetadataPlanning<Item: FileItem> {
     var placed: [PathKey: [String?]]
     let excludes: (@Sendable (PathKey) -> Bool)?
     let root: DirectoryHandle?
+    /// Whether the process may not examine the last object.
+    var isDenied = false
     /// The directory of the last object, opened once for all of its objects.
     var directory: DirectoryHandle?
     var folder: PathKey?
@@ -174,6 +182,8 @@ private struct MetadataPlanning<Item: FileItem> {
             let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
             guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
             let found = try find(key)
+            // It may still exist.
+            if isDenied { continue }
             if let found, isOwn(found, key) {
                 changes.append(removal(of: key, found))
             } else if found == nil, try isBelowEmptyDirectory(key) {
@@ -208,6 +218,7 @@ private struct MetadataPlanning<Item: FileItem> {
     private mutating func find(_ key: PathKey) throws -> Found? {
         let parts = key.parts
         guard let name = parts.last else { return nil }
+        isDenied = false
         do {
             let wanted = PathKey(parts.dropLast().joined(separator: "/"))
             if folder != wanted {
@@ -225,6 +236,7 @@ private struct MetadataPlanning<Item: FileItem> {
             return found
         } catch {
             guard error.isDenial else { throw error }
+            isDenied = true
             return nil
         }
     }

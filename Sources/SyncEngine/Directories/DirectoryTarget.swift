@@ -150,7 +150,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
         var scan = try DirectoryScan(
-            of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep, probe: probe)
+            of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
+            acceptsLoss: layers.verification.readsAll, probe: probe)
         scan.markDamaged(try await damagedRows(scan, journal, in: root), journal)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
@@ -158,7 +159,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let shown = session == nil ? journal : nil
         // An unmounted directory looks empty, but its items are not missing.
         try session?.places.verify()
-        try session?.saw(scan)
+        let excludes = excludes
+        try session?.saw(scan, excludes: excludes)
         let isRebuilding = journal.isRebuilding
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
@@ -186,6 +188,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
             SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
         }
+        // Patterns of directories end with a slash.
+        if let excludes { inventory.skipped.removeAll { excludes($0.key) || excludes(PathKey($0.key.path + "/")) } }
         return inventory
     }
 
@@ -270,7 +274,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
-        } catch let error as StoreError where error.fileSystemErrno == EIO {
+        } catch  where error.isLoss {
             // The download replaces the part that the disk has lost.
             return true
         } catch  where error.isDenial {

@@ -25,7 +25,9 @@ public struct FileFilter: Hashable, Sendable {
     ///
     /// - Parameter text: One pattern per line; lines that begin with `#` are comments.
     public init(gitignore text: String) {
-        let lines = text.utf8.split(separator: UInt8(ascii: "\n")).map { line in
+        // Editors may write a byte order mark, which git skips, too.
+        let text = text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? text.utf8.dropFirst(3) : text.utf8[...]
+        let lines = text.split(separator: UInt8(ascii: "\n")).map { line in
             String(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
         }
         self.init(lines)
@@ -36,7 +38,7 @@ public struct FileFilter: Hashable, Sendable {
 
     /// Returns whether a file is excluded, by itself or with a directory above it.
     ///
-    /// - Parameter path: The path of a file, with its parts separated by `/`.
+    /// - Parameter path: The path of a file, with its parts separated by `/`; that of a directory ends with a slash.
     /// - Complexity: Linear in the length of the path, for every pattern.
     public func excludes(_ path: String) -> Bool {
         guard !patterns.isEmpty else { return false }
@@ -48,6 +50,6 @@ public struct FileFilter: Hashable, Sendable {
         for slash in bytes.indices where bytes[slash] == UInt8(ascii: "/") {
             if isExcluded(bytes[..<slash], isDirectory: true) { return true }
         }
-        return isExcluded(bytes, isDirectory: false)
+        return bytes.last != UInt8(ascii: "/") && isExcluded(bytes, isDirectory: false)
     }
 }

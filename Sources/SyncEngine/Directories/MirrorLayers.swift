@@ -40,6 +40,8 @@ public struct MirrorLayers: Sendable {
         case stamps
         /// Every installed file is read and compared with its digest, at most at a rate. A damaged file is an update.
         case digests(at: TransferRate?)
+
+        var readsAll: Bool { if case .digests = self { true } else { false } }
     }
 }
 
@@ -49,10 +51,12 @@ extension DirectoryTarget {
     /// - Throws: `StoreError` if the disk fails.
     @concurrent
     public func refusal(of plan: SyncPlan<Item>) async throws -> SyncError? {
-        guard let reserve = layers.freeSpace, let root = try DirectoryHandle(opening: place), let free = FileStatus.freeSpace(of: root)
-        else {
-            return nil
-        }
+        guard let reserve = layers.freeSpace else { return nil }
+        let root = try DirectoryHandle(opening: place)
+        var (disk, above) = (root, place.parent)
+        // A pass makes a missing directory on the disk of the directory above.
+        while disk == nil, let next = above { (disk, above) = try (DirectoryHandle(opening: next), next.parent) }
+        guard let opened = disk, let free = FileStatus.freeSpace(of: opened) else { return nil }
         let downloads = plan.additions + plan.updates
         let isKept = keepsReplacedFiles
         // The old file exists until the new one is complete, for one file at least.
@@ -64,7 +68,7 @@ extension DirectoryTarget {
         if plan.removesFirst, !isKept { needed = needed.saturatingAdd(-(plan.removalBytes ?? 0)) }
         guard needed > 0, needed.saturatingAdd(max(0, reserve)) > free else { return nil }
         // Only now, because each part costs a call.
-        let parts = try root.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
+        let parts = try root?.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
         for download in downloads {
             let size = try parts?.status(of: PartNames(path: download.item.path).bytes)?.size ?? 0
             needed = needed.saturatingAdd(-Self.space(of: min(Int64(size), max(0, download.item.byteCount ?? 0))))
@@ -129,8 +133,7 @@ extension DirectoryTarget {
             do {
                 try probe?(.reads(key.path))
                 if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
-            } catch let error as StoreError where error.fileSystemErrno == EIO {
-                // The disk has lost a part of the file.
+            } catch  where error.isLoss {
                 damaged.append(row)
             } catch  where error.isDenial {
                 // A file that cannot be read is as its stamp says.

@@ -118,6 +118,9 @@ extension Error {
         guard let code = (self as? StoreError)?.fileSystemErrno else { return false }
         return code == EACCES || code == EPERM
     }
+
+    /// Whether the disk has lost a part of a file.
+    var isLoss: Bool { (self as? StoreError)?.fileSystemErrno == EIO }
 }
 
 extension FileKind {

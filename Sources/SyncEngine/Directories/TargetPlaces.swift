@@ -16,7 +16,7 @@ final class TargetPlaces: Sendable {
     private let directory: Directory
     /// The metadata that a pass takes from the list.
     let metadata: MetadataOptions
-    /// Directories that the list names; they stay even if they are empty.
+    /// Directories that the list names or earlier passes have made; they stay even if they are empty.
     let named = Lock<Set<PathKey>>([])
     /// Receives each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?

@@ -44,12 +44,12 @@ extension TargetSession {
         state.withLock { $0.staged[key] = update }
     }
 
-    /// Returns the digest of an installed file; `nil` if it does not exist, or if the process may replace it but not read it.
+    /// Returns the digest of an installed file; `nil` if it does not exist, or if it can be replaced but not read.
     private func digestIfReadable(of name: String, in directory: DirectoryHandle, key: PathKey) throws -> SHA256.Digest? {
         do {
             try places.probe?(.reads(key.path))
             return try DirectoryScan.digest(of: name, in: directory)
-        } catch  where error.isDenial {
+        } catch  where error.isDenial || error.isLoss {
             return nil
         }
     }

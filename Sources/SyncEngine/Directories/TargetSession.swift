@@ -118,12 +118,12 @@ final class TargetSession: Sendable {
 
     // MARK: The inventory
 
-    /// Stores the state of the files for the checks before each change.
-    func saw(_ scan: DirectoryScan) throws {
+    /// Stores the state of the files for the checks before each change. Excluded files that are missing keep their records.
+    func saw(_ scan: DirectoryScan, excludes: (@Sendable (PathKey) -> Bool)? = nil) throws {
         state.withLock { state in
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
-            state.vanished = scan.vanished.map { ($0, state.journal.records[$0]) }
+            state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }.map { ($0, state.journal.records[$0]) }
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.uninstalled.map { .removed($0) })
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }

@@ -99,10 +99,11 @@ struct DirectoryTroubleTests {
         #expect(try bench.files == ["a": "one", "d/b": "two"])
     }
 
-    @Test func `S9: the next pass replaces a file torn by a power loss`() async throws {
+    @Test(arguments: [13, 5])
+    func `S9: the passes after a power loss replace a torn file, even if the first of them fails`(size: Int) async throws {
         let bench = try DirectoryBench(["a": "whole content", "b": "other"])
         try await bench.sync(durability: .power)
-        // A power loss leaves a journal that has not recorded the flush, and a file of the right size with zeros.
+        // A power loss leaves a journal that has not recorded the flush, and a file with zeros.
         let journal = bench.url.appending(path: ".storehouse/journal")
         let changes = try TargetJournal.changes(in: journal)
         let cut = try #require(changes.lastIndex(of: .synchronized))
@@ -110,12 +111,16 @@ struct DirectoryTroubleTests {
         let file = bench.url.appending(path: "a")
         let modified = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date)
         let handle = try FileHandle(forUpdating: file)
-        try handle.write(contentsOf: Data(count: 13))
+        try handle.truncate(atOffset: 0)
+        try handle.write(contentsOf: Data(count: size))
         try handle.close()
         try FileManager.default.setAttributes([.modificationDate: modified.addingTimeInterval(-1)], ofItemAtPath: file.path)
         let plan = try await OneWaySynchronizer(processor: bench.target(durability: .power)).plan()
         #expect(plan.updates.map(\.reason) == [.unknownVersion])
         let transferred = bench.transferred
+        bench.origin.withLock { $0.onTransfer = { _ in throw Trouble.lasting } }
+        #expect(failures(await syncError { try await bench.sync(durability: .power) }) == [nil])
+        bench.origin.withLock { $0.onTransfer = nil }
         let report = try await bench.sync(localEdits: .keepLocal, durability: .power)
         #expect(report.localEdits.isEmpty, "a torn file is not an edit")
         #expect(try bench.files == ["a": "whole content", "b": "other"])

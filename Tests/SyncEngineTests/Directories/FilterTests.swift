@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -12,10 +13,10 @@ struct FilePatternTests {
             (["*.tmp"], ["a.tmp", "d/a.tmp", "a.tmp/b", ".tmp"], ["a.tmp2", "tmp", "d/a"]),
             (["/a"], ["a", "a/b"], ["d/a", "ab"]),
             (["a/b"], ["a/b", "a/b/c"], ["d/a/b", "a/bc"]),
-            (["a/"], ["a/b", "d/a/b"], ["a", "d/a"]),
+            (["a/"], ["a/b", "d/a/b", "a/"], ["a", "d/a"]),
             (["/a/"], ["a/b"], ["a", "d/a/b"]),
-            (["a/*"], ["a/b", "a/b/c"], ["a", "d/a/b"]),
-            (["a/**"], ["a/b", "a/b/c"], ["a", "d/a/b"]),
+            (["a/*"], ["a/b", "a/b/c", "a/b/"], ["a", "d/a/b", "a/"]),
+            (["a/**"], ["a/b", "a/b/c"], ["a", "d/a/b", "a/"]),
             (["**/a"], ["a", "d/a", "d/e/a", "d/a/b"], ["ba", "d/ba"]),
             (["a/**/b"], ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb", "d/a/b"]),
             (["**"], ["a", "a/b"], []),
@@ -50,7 +51,7 @@ struct FilePatternTests {
         let filter = FileFilter(patterns)
         for path in excluded { #expect(filter.excludes(path), "\(path)") }
         for path in others { #expect(!filter.excludes(path), "\(path)") }
-        #expect(FileFilter(gitignore: patterns.joined(separator: "\r\n") + "\r\n") == filter)
+        #expect(FileFilter(gitignore: "\u{FEFF}" + patterns.joined(separator: "\r\n") + "\r\n") == filter)
     }
 
     /// Files and directories with names that patterns treat specially.
@@ -143,6 +144,18 @@ struct FilterTests {
         for path in ["mine", "mine.log", "cache/mine"] { try bench.write("mine", path) }
         try await bench.sync(foreignFiles: .remove, layers: layers(filter))
         #expect(try bench.files == ["a": "1", "mine.log": "mine", "cache/mine": "mine"])
+    }
+
+    @Test func `S21: an excluded directory is not reported if it cannot be read, and stays if it is empty`() async throws {
+        let bench = try await DirectoryBench(["a": "1", "cache/x": "2"]).synced()
+        bench.onStep { step in
+            if step == .lists("cache") { throw StoreError.fileSystem("opening", path: "/", errno: POSIXErrorCode.EACCES.rawValue) }
+        }
+        #expect(try await bench.sync(layers: layers(filter)).skipped.isEmpty)
+        bench.probe.withLock { $0 = nil }
+        try FileManager.default.removeItem(at: bench.url.appending(path: "cache/x"))
+        try await bench.sync(layers: layers(filter))
+        #expect(bench.exists("cache"))
     }
 
     @Test func `S20, S21: no file moves across a filter`() async throws {

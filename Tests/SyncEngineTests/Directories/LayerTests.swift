@@ -48,6 +48,10 @@ struct LayerTests {
 
     @Test func `S23: a pass that fits is made, and the reserve counts`() async throws {
         let bench = try DirectoryBench(["a": "1"])
+        // A plan shows the refusal even before the first pass makes the directory.
+        try FileManager.default.removeItem(at: bench.url)
+        let first = OneWaySynchronizer(processor: bench.target(layers: layers { $0.freeSpace = .max }))
+        #expect(try await first.plan().gateRefusal?.code == .noSpace)
         #expect(await syncError { try await bench.sync(layers: layers { $0.freeSpace = .max }) }?.code == .noSpace)
         #expect(try await bench.sync(layers: layers { $0.freeSpace = 1 }).addedCount == 1)
         // Without anything to download, no space is needed.
@@ -254,9 +258,10 @@ struct LayerTests {
         #expect((report.unchangedCount, report.updatedCount) == (1, 0))
     }
 
-    @Test(arguments: [LocalEdits.overwrite, .keepLocal])
-    func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits) async throws {
+    @Test(arguments: [(.overwrite, false), (.overwrite, true), (.keepLocal, false)] as [(LocalEdits, Bool)])
+    func `S25: a file that the disk cannot read is repaired`(edits: LocalEdits, isTouched: Bool) async throws {
         let bench = try await DirectoryBench(["a": "1", "d/b": "2", "z": "z"]).synced()
+        if isTouched { try bench.write("2", "d/b") }
         bench.onStep { if $0 == .reads("d/b") { throw StoreError.fileSystem("reading", path: "/", errno: POSIXErrorCode.EIO.rawValue) } }
         let report = try await bench.sync(localEdits: edits, layers: layers { $0.verification = .digests(at: nil) })
         #expect((report.updatedCount, report.unchangedCount) == (1, 2))

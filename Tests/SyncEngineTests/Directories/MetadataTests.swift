@@ -304,8 +304,23 @@ struct MetadataTests {
         try await sync([file("d/b", "2"), file("z", "z")])
         #expect(try await sync([directory("d"), file("z", "z")]).removedCount == 1)
         #expect(try status("d")?.kind == .directory)
+        // Without the option, it stays after it left the list, too.
+        try await sync([file("d/b", "2"), file("z", "z")], [])
+        #expect(try await sync([file("z", "z")], []).removedCount == 1)
+        #expect(try status("d")?.kind == .directory)
         try await sync([file("z", "z")])
         #expect(try status("d") == nil)
+    }
+
+    @Test(.enabled(if: !isRoot()))
+    func `S27: a link in a directory that cannot be read is removed once it can be read`() async throws {
+        try await sync([file("d/b", "2"), link("d/l", "b"), file("z", "z")])
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: url("d").path(percentEncoded: false))
+        let error = await syncError { try await sync([file("d/b", "2"), file("z", "z")]) }
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: url("d").path(percentEncoded: false))
+        #expect(codes(error) == [.unreadable])
+        #expect(try await sync([file("d/b", "2"), file("z", "z")]).metadataCount == 1)
+        #expect(try text("d/l") == nil)
     }
 
     @Test func `S3, S27: a list of links and directories alone is an empty list`() async throws {
