@@ -91,7 +91,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             public mutating func next() async throws -> LiveValue<Content>? {
                 do {
                     return try await following()
-                } catch let error where isSentOnce || !reconnects {
+                } catch let error where (isSentOnce || !reconnects) && !(error is CancellationError) {
                     let message = "reading an event failed with \(type(of: error)); see the underlying error"
                     let undecodable = RemoteError(.decode, .undecodable, operation: operation, message, underlyingError: error)
                     var failure = error as? RemoteError ?? undecodable
