@@ -166,6 +166,26 @@ struct OutboxWayOutTests {
         #expect(bench.origin.commands.map(\.amount) == (replaces ? [5, 50] : [5]))
     }
 
+    @Test func `O11, O13: a command that another process replaces just before an attempt counts as attempted`() async throws {
+        let origin = ScriptedDeliveries<Add, Void> { delivery in delivery.command.amount == 5 ? .failure(Offline()) : .success(()) }
+        let bench = try await OutboxBench(origin: origin).started()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        // The other delivery keeps the lease, so that the outbox reads the log only when the next attempt is about to begin.
+        origin.hold()
+        try await bench.outbox.submit(Add(key: 2, amount: 7))
+        try await origin.started(count: 2, timeout: .seconds(600))
+        await bench.outbox.core.log.unfollow()
+        let other = try await OutboxBench(in: bench.directory).registered()
+        #expect(try await other.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+        bench.time.advance(by: .seconds(1))
+        try await origin.started(count: 3, timeout: .seconds(600))
+        #expect(try await other.outbox.cancel(id) == .alreadyDelivering)
+        origin.release()
+        try await bench.settled()
+        #expect(origin.commands.map(\.amount).sorted() == [5, 7, 50])
+    }
+
     @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {
         var policy = OutboxPolicy()
         policy.attemptLimit = 2

@@ -54,7 +54,8 @@ extension OutboxCore {
             lease = nil
             machine.setDeliverer(false)
         }
-        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], let command = bind(item) else {
+        // Another process may have replaced the command since its attempt was logged. Under its new identity, none was attempted.
+        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], item.isAttempted, let command = bind(item) else {
             Self.performing.update { $0.remove(id) }
             machine.ended(id)
             return carryOut()
