@@ -232,6 +232,20 @@ struct OutboxInputTests {
         #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
     }
 
+    @Test func `O10: the commands remain if the emptied log cannot be written`() async throws {
+        // A directory of this process, because a process that stops removes nothing.
+        let directory = temporaryURL()
+        await #expect(processExitsWith: .success) { [directory = directory as URL] in
+            let outbox = try Outbox(directory: directory)
+            await outbox.register(Add.self) { _, _ in }
+            try await outbox.submit(Add(key: 1, amount: 5))
+            allowNoDescriptor()
+            let isCleared = (try? await outbox.clear()) != nil
+            let pendingCount = await outbox.snapshot().pendingCount
+            precondition(!isCleared && pendingCount == 1)
+        }
+    }
+
     // MARK: Values
 
     private struct Unencodable: Command {

@@ -254,12 +254,10 @@ extension OutboxCore {
     ///
     /// - Returns: The number of commands.
     func empty() throws -> Int {
-        var dropped: Int?
         do {
             // The directory may have been deleted, and must not come back.
             try log.compact(creating: false) { news in
                 take(news)
-                dropped = dropAll()
                 return []
             }
         } catch {
@@ -267,18 +265,14 @@ extension OutboxCore {
             carryOut()
             throw error
         }
-        let count = dropped ?? dropAll()
+        let count = machine.pendingCount + machine.failedCount
+        machine.clear()
         (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
         for key in moving.keys { moving[key] = [] }
         carryOut()
         report(.cleared(count: count), nil)
         for task in attempts.current.values { task.cancel() }
         return count
-    }
-
-    private func dropAll() -> Int {
-        defer { machine.clear() }
-        return machine.pendingCount + machine.failedCount
     }
 
     /// Waits for the attempts that are running now, up to the limit of the policy.
