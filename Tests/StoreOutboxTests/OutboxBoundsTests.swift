@@ -104,6 +104,23 @@ struct OutboxBoundsTests {
         #expect(machine.isActive(id))
     }
 
+    @Test func `O5: a delay that a trigger has ended does not begin again when another process compacts the log`() {
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        let (id, date) = (UUID(), Date(timeIntervalSince1970: 1_000_000_000))
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .seconds(300), requested: .zero, error: "")
+        for fact in [OutboxEntry.Fact.submitted(submission), .deferred(deferral)] {
+            machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
+        }
+        machine.start()
+        machine.replaceAll(machine.entries(), date: date)
+        machine.setDeliverer(true)
+        #expect(machine.isActive(id))
+    }
+
     @Test func `C24: a delay in the log never outlives the limit`() throws {
         var machine = OutboxMachine()
         machine.register("c", version: 1)
