@@ -40,7 +40,8 @@ extension OutboxCore {
     }
 
     func start() {
-        guard !isClosed else { return }
+        // The outbox may have been released since the call.
+        guard !isShutDown else { return }
         machine.woke(time.now)
         if !machine.isStarted {
             var names: Set<String> = []
@@ -73,7 +74,7 @@ extension OutboxCore {
 
     func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
         start()
-        guard !isClosed else { return }
+        guard !isShutDown else { return }
         triggers.append(
             Task.detached { [weak self] in
                 do {

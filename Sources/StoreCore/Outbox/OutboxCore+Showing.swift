@@ -9,10 +9,9 @@ internal import StoreCore
 
 extension OutboxCore {
     func carryOut() {
-        var actions = machine.takeActions()
-        while !actions.isEmpty {
+        repeat {
             var dropped: [UUID] = []
-            for action in actions {
+            for action in machine.takeActions() {
                 if case .drop(let id) = action {
                     dropped.append(id)
                 } else {
@@ -22,9 +21,9 @@ extension OutboxCore {
                 }
             }
             drop(dropped)
-            actions = machine.takeActions()
-        }
-        compactIfNeeded()
+            // A compaction applies the unread entries of other processes, too.
+            if machine.actions.isEmpty { compactIfNeeded() }
+        } while !machine.actions.isEmpty
         updateLease()
         armWake()
         version.update { $0 += 1 }
