@@ -110,7 +110,7 @@ final class PostgresTable: PostgresListener {
         _ = try? await core.run(statements.sweepLeases, on: .control)
         // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
         let known = state.withLock { $0.position.number }
-        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
+        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known), writer: writer, channel: channel)
         let rows = try await core.run(query, on: .control) { [self] outcome in
             if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
         }
@@ -227,7 +227,8 @@ final class PostgresTable: PostgresListener {
             default: break
             }
         }
-        move(to: number)
+        // Until a gap is announced, changes before this one may be missing.
+        if !state.withLock({ $0.hasFailed }) { move(to: number) }
     }
 
     private func move(to number: UInt64) {
