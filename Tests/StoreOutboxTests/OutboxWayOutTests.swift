@@ -70,7 +70,10 @@ struct OutboxWayOutTests {
         #expect(try await bench.value() == 5)
     }
 
-    @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
+    @Test(arguments: [false, true])
+    func `O17: a command is discarded, or replaced and canceled, after the deadline of an attempt that does not end`(
+        _ replaces: Bool
+    ) async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
         await bench.prepare()
@@ -81,7 +84,12 @@ struct OutboxWayOutTests {
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
         try await bench.events.first("attempt is overdue")
-        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        if replaces {
+            #expect(try await bench.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+            #expect(try await bench.outbox.cancel(id) == .canceled)
+        } else {
+            #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        }
         #expect(try await bench.value() == 7)
         // The lane continues although the attempt has not ended.
         try await bench.origin.started(count: 2, timeout: .seconds(600))
