@@ -212,6 +212,29 @@ struct OutboxInputTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test func `O5: an attempt that cannot be logged follows after a delay, even if the policy has none`() async throws {
+        var policy = OutboxPolicy()
+        (policy.concurrentLanes, policy.backOff) = (1, .zero)
+        let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { _ in .success(()) }
+        let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
+        origin.hold()
+        bench.outbox.start()
+        for key in 1...2 { try await bench.outbox.submit(Add(key: key, amount: 5)) }
+        try await origin.started(count: 1, timeout: .seconds(600))
+        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        try blockLog(of: bench)
+        // The other lane begins after the deadline of the first attempt.
+        bench.time.advance(by: policy.attemptTimeout)
+        try await bench.events.first("log failed")
+        #expect(await bench.state.pendingCount == 2)
+        try restoreLog(of: bench)
+        origin.release()
+        try await until("both are delivered") {
+            bench.time.advance(by: .seconds(1))
+            return await bench.outbox.core.isEmpty
+        }
+    }
+
     @Test func `O10: clearing on a disk that fails throws, keeps the commands, and stops deliveries until resume`() async throws {
         let scope = CacheScope()
         let bench = try await OutboxBench(scope: scope).registered()

@@ -38,7 +38,7 @@ extension OutboxCore {
         } catch {
             report(.logFault(error), id)
             Self.performing.update { $0.remove(id) }
-            return machine.ended(id, retryAfter: policy.delay(after: 1, unit: .random(in: 0..<1)))
+            return machine.ended(id, retryAfter: policy.faultDelay)
         }
         if machine.mayBegin(id) { return machine.began(id) }
         Self.performing.update { $0.remove(id) }
@@ -124,7 +124,7 @@ extension OutboxCore {
                 guard !isShutDown else { break }
                 // Shutting down ends the wait, and then the last attempt to log the result follows at once.
                 let wait = Task { [time, policy] in
-                    _ = try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+                    _ = try? await time.sleep(until: time.now.advanced(by: policy.faultDelay))
                 }
                 logWaits[id] = wait
                 await wait.value

@@ -316,9 +316,9 @@ extension OutboxCore {
         carryOut()
     }
 
-    /// Calls a function after the first back-off delay.
+    /// Calls a function after the delay for a failed log.
     func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
-        let instant = time.now.advanced(by: policy.backOff)
+        let instant = time.now.advanced(by: policy.faultDelay)
         Task { [weak self, time] in
             // Nothing cancels this task.
             try? await time.sleep(until: instant)
