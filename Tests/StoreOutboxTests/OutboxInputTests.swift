@@ -132,6 +132,19 @@ struct OutboxInputTests {
         }
     }
 
+    @Test func `O6, O11: an undecodable command that changes no content is never attempted`() async throws {
+        let directory = try TemporaryDirectory()
+        var damaged = try submission(Add(key: 1, amount: 5))
+        damaged.payload = Data("{}".utf8)
+        let entry = OutboxEntry(id: UUID(), lane: "add", fact: .submitted(damaged))
+        _ = try OutboxLog(directory: directory.file("outbox")).append([entry.record], durability: .crash)
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        await outbox.register(Add.self) { _, _ in }
+        outbox.start()
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(try await outbox.cancel(entry.id) == .canceled)
+    }
+
     // MARK: Disks
 
     /// Puts a directory in place of the log, so that every access of the log fails.

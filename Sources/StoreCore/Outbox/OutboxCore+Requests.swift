@@ -26,7 +26,7 @@ extension OutboxCore {
         // A record may name a command that the log has lost the delivery of, or one of a type that is registered later.
         for engine in registration.engines { engine.knowCommands(machine.items.keys) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
-        if !registration.engines.isEmpty { show(items) }
+        show(items)
         for item in items {
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)

@@ -174,6 +174,7 @@ extension OutboxMachine {
         for (id, item) in old.items where items[id]?.status == .pending && items[id]?.deferral == item.deferral {
             items[id]?.notBefore = item.notBefore
             items[id]?.requestedUntil = item.requestedUntil
+            if item.isUnreadable, items[id]?.submission == item.submission { markUnreadable(id) }
         }
         for id in running.keys {
             guard let item = items[id], item.status == .pending else {
