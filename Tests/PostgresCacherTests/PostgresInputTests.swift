@@ -47,6 +47,17 @@ struct PostgresInputTests {
 
     // MARK: Names and rows
 
+    @Test func `tables with the longest names share the connections of a database`() async throws {
+        let database = try place.database()
+        for last in ["a", "b"] {
+            let cacher = PostgresCacher<Int, Int>(database, table: String(repeating: "u", count: 55) + last)
+            #expect(try await cacher.load(param: 1) == nil)
+            let query = cacher.table.statements.headAfterNotices(channel: cacher.table.channel)
+            #expect(try await database.core.run(query, on: .control).first?.count == 1)
+            try await cacher.dropTable()
+        }
+    }
+
     @Test(arguments: ["it's a \"table\"; --", "表 😀", String(repeating: "t", count: 56)])
     func `a table may have any name`(name: String) async throws {
         let (a, b) = (

@@ -131,6 +131,19 @@ struct PostgresOutageTests {
         }
     }
 
+    @Test func `D8: a table that cannot be opened again is followed once it can, without a call`() async throws {
+        let place = try await PostgresPlace()
+        let user = try PostgresUser(place)
+        try await user.attach()
+        let state = "\"\(place.table)_state\""
+        try await place.query("UPDATE \(state) SET version = 2")
+        let id = try await user.cacher.table.core.run(PostgresQuery(text: "SELECT pg_backend_pid()"), on: .control)[0][0][0]
+        try await place.query("SELECT pg_terminate_backend(\(id?.postgresText ?? ""))")
+        try await until("the table is refused") { await thrown { try await user.attach() }?.code == .newerTable }
+        try await place.query("UPDATE \(state) SET version = 1")
+        try await until("the gap is announced") { user.gaps > 0 }
+    }
+
     @Test func `D8: a server that comes back empty is filled again`() async throws {
         let server = try await PostgresServer.started()
         let place = try await PostgresPlace(server)

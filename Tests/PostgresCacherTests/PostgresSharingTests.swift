@@ -91,7 +91,25 @@ struct PostgresSharingTests {
         try await Trials.until("the position follows") { user.cacher.position.number >= revision.number }
     }
 
+    @Test func `D3: every position reaches the head that another machine has raised`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        for cacher in [a, b] { _ = try await cacher.load(param: 1) }
+        let (table, head) = (b.table, Int64(a.position.number) + 1_000)
+        _ = try await table.core.run(table.statements.raiseHead(to: head, writer: table.writer, channel: table.channel))
+        try await Trials.until("the position follows") { a.position.number >= UInt64(head) }
+    }
+
     // MARK: No lost update
+
+    @Test func `D3, D4: a change after a gap does not raise the position before the gap is announced`() async throws {
+        let user = try PostgresUser(place)
+        try await user.attach()
+        let position = user.cacher.position
+        user.cacher.table.lost(PostgresError(.connectionLost, "the connection was lost"))
+        user.cacher.table.noticed("c \(position.number + 2) 1 37")
+        #expect(user.keys == [7])
+        #expect(user.cacher.position == position)
+    }
 
     @Test func `D3: a decision made before another machine's change is not saved`() async throws {
         let (a, b) = (try place.cacher(), try PostgresUser(place))

@@ -104,6 +104,25 @@ struct OutboxBoundsTests {
         #expect(machine.isActive(id))
     }
 
+    @Test(arguments: [false, true])
+    func `O5, O6: a compaction by another process revives no delay that has ended, and no undecodable command`(_ isUndecodable: Bool) {
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        let (id, date) = (UUID(), Date(timeIntervalSince1970: 1_000_000_000))
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .seconds(300), requested: .zero, error: "")
+        for fact in [OutboxEntry.Fact.submitted(submission), .deferred(deferral)] {
+            machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
+        }
+        machine.start()
+        if isUndecodable { machine.markUnreadable(id) }
+        machine.replaceAll(machine.entries(), date: date)
+        machine.setDeliverer(true)
+        #expect(machine.isActive(id) == !isUndecodable)
+    }
+
     @Test func `C24: a delay in the log never outlives the limit`() throws {
         var machine = OutboxMachine()
         machine.register("c", version: 1)

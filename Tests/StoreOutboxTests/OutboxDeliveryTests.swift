@@ -259,6 +259,7 @@ struct OutboxDeliveryTests {
             NewAdd.self, patching: newer.store, at: \.key, patch: { command, number in number += command.amounts.reduce(0, +) },
             perform: { command, _ in performed.withLock { $0.append(command) } })
         #expect(try await newer.value() == 5)
+        #expect(try await newer.outbox.commands().map { try $0.value(as: NewAdd.self) } == [NewAdd(key: 1, amounts: [5])])
         try await newer.outbox.submit(NewAdd(key: 2, amounts: [1, 2]))
         newer.outbox.start()
         try await newer.events.first("delivered", count: 2)

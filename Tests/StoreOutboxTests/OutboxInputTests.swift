@@ -132,6 +132,19 @@ struct OutboxInputTests {
         }
     }
 
+    @Test func `O6, O11: an undecodable command that changes no content is never attempted`() async throws {
+        let directory = try TemporaryDirectory()
+        var damaged = try submission(Add(key: 1, amount: 5))
+        damaged.payload = Data("{}".utf8)
+        let entry = OutboxEntry(id: UUID(), lane: "add", fact: .submitted(damaged))
+        _ = try OutboxLog(directory: directory.file("outbox")).append([entry.record], durability: .crash)
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        await outbox.register(Add.self) { _, _ in }
+        outbox.start()
+        #expect(await outbox.drain(until: .seconds(600)) == .drained)
+        #expect(try await outbox.cancel(entry.id) == .canceled)
+    }
+
     // MARK: Disks
 
     /// Puts a directory in place of the log, so that every access of the log fails.
@@ -212,6 +225,29 @@ struct OutboxInputTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test func `O5: an attempt that cannot be logged follows after a delay, even if the policy has none`() async throws {
+        var policy = OutboxPolicy()
+        (policy.concurrentLanes, policy.backOff) = (1, .zero)
+        let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { _ in .success(()) }
+        let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
+        origin.hold()
+        bench.outbox.start()
+        for key in 1...2 { try await bench.outbox.submit(Add(key: key, amount: 5)) }
+        try await origin.started(count: 1, timeout: .seconds(600))
+        try await bench.time.sleepers(atLeast: 1, timeout: .seconds(600))
+        try blockLog(of: bench)
+        // The other lane begins after the deadline of the first attempt.
+        bench.time.advance(by: policy.attemptTimeout)
+        try await bench.events.first("log failed")
+        #expect(await bench.state.pendingCount == 2)
+        try restoreLog(of: bench)
+        origin.release()
+        try await until("both are delivered") {
+            bench.time.advance(by: .seconds(1))
+            return await bench.outbox.core.isEmpty
+        }
+    }
+
     @Test func `O10: clearing on a disk that fails throws, keeps the commands, and stops deliveries until resume`() async throws {
         let scope = CacheScope()
         let bench = try await OutboxBench(scope: scope).registered()
@@ -230,6 +266,20 @@ struct OutboxInputTests {
         await bench.outbox.resume()
         try await bench.settled()
         #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
+    }
+
+    @Test func `O10: the commands remain if the emptied log cannot be written`() async throws {
+        // A directory of this process, because a process that stops removes nothing.
+        let directory = temporaryURL()
+        await #expect(processExitsWith: .success) { [directory = directory as URL] in
+            let outbox = try Outbox(directory: directory)
+            await outbox.register(Add.self) { _, _ in }
+            try await outbox.submit(Add(key: 1, amount: 5))
+            allowNoDescriptor()
+            let isCleared = (try? await outbox.clear()) != nil
+            let pendingCount = await outbox.snapshot().pendingCount
+            precondition(!isCleared && pendingCount == 1)
+        }
     }
 
     // MARK: Values

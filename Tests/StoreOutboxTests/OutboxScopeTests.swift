@@ -141,6 +141,30 @@ struct OutboxScopeTests {
         try await until { await !widget.outbox.core.isDeliverer }
     }
 
+    @Test func `O13: a command that only a compaction has read is shown`() async throws {
+        let directory = try TemporaryDirectory()
+        let log = try OutboxLog(directory: directory.file("outbox"))
+        // Outdated entries, so that the registration compacts the log.
+        let outdated = OutboxEntry(id: UUID(), lane: "a", fact: .attempted).record
+        _ = try log.append(Array(repeating: outdated, count: 2_000), durability: .crash)
+        let bench = try OutboxBench(in: directory)
+        await bench.outbox.core.log.unfollow()
+        let submission = OutboxEntry.Submission(
+            name: "add", version: 1, subject: .ofKey(1), references: [], creates: nil, supersedes: nil, delivery: UUID(), date: Date(),
+            payload: try JSONEncoder().encode(Add(key: 1, amount: 5)))
+        _ = try log.append([OutboxEntry(id: UUID(), lane: .ofKey(1), fact: .submitted(submission)).record], durability: .crash)
+        await bench.register()
+        #expect(try await bench.value() == 5)
+    }
+
+    @Test func `O13: an outbox that is released right after its start follows no trigger`() async throws {
+        let core = try OutboxBench().outbox.core
+        await core.shutDown()
+        await core.start(AsyncStream<Void> { _ in })
+        #expect(await core.triggers.isEmpty)
+        #expect(await !core.machine.isStarted)
+    }
+
     @Test func `O13: another outbox takes over from a deliverer that has ended`() async throws {
         let first = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         first.origin.hold()

@@ -70,7 +70,10 @@ struct OutboxWayOutTests {
         #expect(try await bench.value() == 5)
     }
 
-    @Test func `O17: a command is discarded after the deadline of an attempt that does not end`() async throws {
+    @Test(arguments: [false, true])
+    func `O17: a command is discarded, or replaced and canceled, after the deadline of an attempt that does not end`(
+        _ replaces: Bool
+    ) async throws {
         let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
         bench.origin.hold()
         await bench.prepare()
@@ -81,7 +84,12 @@ struct OutboxWayOutTests {
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
         try await bench.events.first("attempt is overdue")
-        #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        if replaces {
+            #expect(try await bench.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+            #expect(try await bench.outbox.cancel(id) == .canceled)
+        } else {
+            #expect(try await bench.outbox.discard(id) == .perhapsPerformed)
+        }
         #expect(try await bench.value() == 7)
         // The lane continues although the attempt has not ended.
         try await bench.origin.started(count: 2, timeout: .seconds(600))
@@ -164,6 +172,26 @@ struct OutboxWayOutTests {
         try await bench.settled()
         #expect(try await bench.value() == (replaces ? 50 : 0))
         #expect(bench.origin.commands.map(\.amount) == (replaces ? [5, 50] : [5]))
+    }
+
+    @Test func `O11, O13: a command that another process replaces just before an attempt counts as attempted`() async throws {
+        let origin = ScriptedDeliveries<Add, Void> { delivery in delivery.command.amount == 5 ? .failure(Offline()) : .success(()) }
+        let bench = try await OutboxBench(origin: origin).started()
+        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        // The other delivery keeps the lease, so that the outbox reads the log only when the next attempt is about to begin.
+        origin.hold()
+        try await bench.outbox.submit(Add(key: 2, amount: 7))
+        try await origin.started(count: 2, timeout: .seconds(600))
+        await bench.outbox.core.log.unfollow()
+        let other = try await OutboxBench(in: bench.directory).registered()
+        #expect(try await other.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
+        bench.time.advance(by: .seconds(1))
+        try await origin.started(count: 3, timeout: .seconds(600))
+        #expect(try await other.outbox.cancel(id) == .alreadyDelivering)
+        origin.release()
+        try await bench.settled()
+        #expect(origin.commands.map(\.amount).sorted() == [5, 7, 50])
     }
 
     @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {

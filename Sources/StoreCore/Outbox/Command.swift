@@ -81,6 +81,12 @@ extension Command {
     public func replacing(_ identifiers: IdentifierReplacement) -> Self { self }
 }
 
+extension Command {
+    init(stored payload: Data, version: Int) throws {
+        self = try version < Self.version ? Self.migrate(from: version, payload) : JSONDecoder().decode(Self.self, from: payload)
+    }
+}
+
 /// The identifiers that replace temporary ones.
 ///
 /// Identifiers are compared by their JSON, so a temporary identifier must be unique among all identifiers of the outbox's commands, as a

@@ -227,7 +227,7 @@ public final class Outbox: Sendable {
     @discardableResult
     public func submit(_ command: some Command) async throws -> UUID { try await core.submit(command) }
 
-    /// Takes a command back, unless a delivery was attempted.
+    /// Takes a pending command back, unless a delivery was attempted.
     ///
     /// - Parameter id: The identity of the command.
     /// - Returns: Whether the command was taken back.
@@ -400,10 +400,7 @@ extension OutboxRegistration {
         }
         self.init(
             name: Value.name, version: Value.version,
-            bind: { payload, version in
-                if version < Value.version { return bind(try Value.migrate(from: version, payload)) }
-                return bind(try JSONDecoder().decode(Value.self, from: payload))
-            },
+            bind: { payload, version in bind(try Value(stored: payload, version: version)) },
             bindValue: { command in
                 guard let command = command as? Value else { preconditionFailure("two commands are named \(Value.name); rename one") }
                 try check?(command)

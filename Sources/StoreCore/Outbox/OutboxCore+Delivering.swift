@@ -38,7 +38,7 @@ extension OutboxCore {
         } catch {
             report(.logFault(error), id)
             Self.performing.update { $0.remove(id) }
-            return machine.ended(id, retryAfter: policy.delay(after: 1, unit: .random(in: 0..<1)))
+            return machine.ended(id, retryAfter: policy.faultDelay)
         }
         if machine.mayBegin(id) { return machine.began(id) }
         Self.performing.update { $0.remove(id) }
@@ -54,7 +54,8 @@ extension OutboxCore {
             lease = nil
             machine.setDeliverer(false)
         }
-        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], let command = bind(item) else {
+        // Another process may have replaced the command since its attempt was logged. Under its new identity, none was attempted.
+        guard isHeld, !isShutDown, machine.mayBegin(id), let item = machine.items[id], item.isAttempted, let command = bind(item) else {
             Self.performing.update { $0.remove(id) }
             machine.ended(id)
             return carryOut()
@@ -123,7 +124,7 @@ extension OutboxCore {
                 guard !isShutDown else { break }
                 // Shutting down ends the wait, and then the last attempt to log the result follows at once.
                 let wait = Task { [time, policy] in
-                    _ = try? await time.sleep(until: time.now.advanced(by: policy.delay(after: 1, unit: 1)))
+                    _ = try? await time.sleep(until: time.now.advanced(by: policy.faultDelay))
                 }
                 logWaits[id] = wait
                 await wait.value

@@ -46,7 +46,8 @@ extension OutboxCore {
         return OutboxCommand(
             id: item.id, name: item.submission.name, lane: item.lane.text, submittedAt: item.submission.date, status: status,
             attempts: item.attempts, nextAttempt: status == .pending ? next : nil,
-            lastError: item.failure?.error ?? item.deferral?.error, payload: item.submission.payload, order: item.order)
+            lastError: item.failure?.error ?? item.deferral?.error, payload: item.submission.payload, order: item.order,
+            version: item.submission.version)
     }
 
     /// Whether no command is left, for tests.

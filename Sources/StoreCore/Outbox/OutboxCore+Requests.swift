@@ -26,7 +26,7 @@ extension OutboxCore {
         // A record may name a command that the log has lost the delivery of, or one of a type that is registered later.
         for engine in registration.engines { engine.knowCommands(machine.items.keys) }
         for item in machine.commands(where: { $0.submission.name == registration.name && $0.status == .failed }) { abandon(item) }
-        if !registration.engines.isEmpty { show(items) }
+        show(items)
         for item in items {
             if item.isUnreadable {
                 report(.undecodable(name: item.submission.name, nil), item.id)
@@ -40,7 +40,8 @@ extension OutboxCore {
     }
 
     func start() {
-        guard !isClosed else { return }
+        // The outbox may have been released since the call.
+        guard !isShutDown else { return }
         machine.woke(time.now)
         if !machine.isStarted {
             var names: Set<String> = []
@@ -73,7 +74,7 @@ extension OutboxCore {
 
     func start<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) {
         start()
-        guard !isClosed else { return }
+        guard !isShutDown else { return }
         triggers.append(
             Task.detached { [weak self] in
                 do {
@@ -254,12 +255,10 @@ extension OutboxCore {
     ///
     /// - Returns: The number of commands.
     func empty() throws -> Int {
-        var dropped: Int?
         do {
             // The directory may have been deleted, and must not come back.
             try log.compact(creating: false) { news in
                 take(news)
-                dropped = dropAll()
                 return []
             }
         } catch {
@@ -267,18 +266,14 @@ extension OutboxCore {
             carryOut()
             throw error
         }
-        let count = dropped ?? dropAll()
+        let count = machine.pendingCount + machine.failedCount
+        machine.clear()
         (foreign, recordCount, responses, unsettled, latest) = ([], 0, [:], [:], nil)
         for key in moving.keys { moving[key] = [] }
         carryOut()
         report(.cleared(count: count), nil)
         for task in attempts.current.values { task.cancel() }
         return count
-    }
-
-    private func dropAll() -> Int {
-        defer { machine.clear() }
-        return machine.pendingCount + machine.failedCount
     }
 
     /// Waits for the attempts that are running now, up to the limit of the policy.

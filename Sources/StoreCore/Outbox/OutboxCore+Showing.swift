@@ -9,10 +9,9 @@ internal import StoreCore
 
 extension OutboxCore {
     func carryOut() {
-        var actions = machine.takeActions()
-        while !actions.isEmpty {
+        repeat {
             var dropped: [UUID] = []
-            for action in actions {
+            for action in machine.takeActions() {
                 if case .drop(let id) = action {
                     dropped.append(id)
                 } else {
@@ -22,9 +21,9 @@ extension OutboxCore {
                 }
             }
             drop(dropped)
-            actions = machine.takeActions()
-        }
-        compactIfNeeded()
+            // A compaction applies the unread entries of other processes, too.
+            if machine.actions.isEmpty { compactIfNeeded() }
+        } while !machine.actions.isEmpty
         updateLease()
         armWake()
         version.update { $0 += 1 }
@@ -317,9 +316,9 @@ extension OutboxCore {
         carryOut()
     }
 
-    /// Calls a function after the first back-off delay.
+    /// Calls a function after the delay for a failed log.
     func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
-        let instant = time.now.advanced(by: policy.backOff)
+        let instant = time.now.advanced(by: policy.faultDelay)
         Task { [weak self, time] in
             // Nothing cancels this task.
             try? await time.sleep(until: instant)

@@ -170,6 +170,12 @@ extension OutboxMachine {
         for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
         actions = oldActions
         isStarted = wasStarted
+        // A trigger may have ended delays since they were logged.
+        for (id, item) in old.items where items[id]?.status == .pending && items[id]?.deferral == item.deferral {
+            items[id]?.notBefore = item.notBefore
+            items[id]?.requestedUntil = item.requestedUntil
+            if item.isUnreadable, items[id]?.submission == item.submission { markUnreadable(id) }
+        }
         for id in running.keys {
             guard let item = items[id], item.status == .pending else {
                 overdue.insert(id)

@@ -34,8 +34,6 @@ extension OutboxMachine {
         case .discarded:
             // Another process may have discarded a command that is being delivered here. The result of the delivery is dropped.
             guard let item = items[id], item.status != .delivered else { break }
-            // A delivery that has passed its deadline may never return, so its lane continues without it.
-            if overdue.contains(id), let lane = running[id], lanes[lane]?.active == id { lanes[lane]?.active = nil }
             takeBack(id)
         case .retried:
             retried(id)
@@ -282,7 +280,11 @@ extension OutboxMachine {
 
     mutating func remove(_ id: UUID) {
         guard let item = items[id] else { return }
+        // A delivery that has passed its deadline may never return, so its lane continues without it.
+        let freed = overdue.contains(id) ? running[id] : nil
+        if let freed, lanes[freed]?.active == id { lanes[freed]?.active = nil }
         leaveLane(id)
+        if let freed { review(freed) }
         setStatus(.delivered, of: id)
         deliveredCount -= 1
         items[id] = nil

@@ -188,8 +188,8 @@ struct OutboxMachine: Sendable {
 
     /// Whether a delivery of the command may begin, decided under the lock of the log.
     func mayBegin(_ id: UUID) -> Bool {
-        guard let item = items[id], item.status == .pending, !held.contains(id), isStarted, isDeliverer, !isStopped else { return false }
-        return running[id] == item.lane
+        guard let item = items[id], item.status == .pending, !isUndecodable(item), !held.contains(id) else { return false }
+        return isStarted && isDeliverer && !isStopped && running[id] == item.lane
     }
 
     /// The command that a new command of the lane may supersede.

@@ -83,6 +83,9 @@ public struct OutboxPolicy: Sendable {
         return false
     }
 
+    /// The delay before a log that has failed is used again; never zero, because a full disk fails at once.
+    var faultDelay: Duration { max(delay(after: 1, unit: 1), .milliseconds(100)) }
+
     /// The delay after a failed attempt.
     ///
     /// - Parameters:

@@ -62,6 +62,7 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
     public let payload: Data
 
     let order: UInt64
+    let version: Int
 
     /// The stages of a command from its submission to its removal.
     public enum Status: Hashable, Sendable {
@@ -75,13 +76,13 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
         case undecodable
     }
 
-    /// Decodes the command.
+    /// Decodes the command, by ``Command/migrate(from:_:)`` if an older version of the program has stored it.
     ///
     /// - Parameter type: The type of the command.
     /// - Returns: The command.
     /// - Throws: The error of the decoder.
     public func value<Value: Command>(as type: Value.Type = Value.self) throws -> Value {
-        try JSONDecoder().decode(type, from: payload)
+        try Value(stored: payload, version: version)
     }
 }
 
@@ -97,7 +98,7 @@ public enum DrainOutcome: Hashable, Sendable {
 public enum CancelOutcome: Hashable, Sendable {
     /// The command is removed, and will never be delivered.
     case canceled
-    /// A delivery was attempted, so the origin may have performed the command; nothing has changed.
+    /// A delivery was attempted, so the origin may have performed the command, or the command has failed; nothing has changed.
     ///
     /// ``Outbox/discard(_:)`` removes the command all the same.
     case alreadyDelivering

@@ -52,6 +52,8 @@ final class PostgresCore: Sendable {
         var isStopped = false
         var turns = 0
 
+        var connections: [PostgresConnection] { pool + (control.map { [$0] } ?? []) }
+
         var isBusy: Bool { isControlBusy || idle.count < pool.count || !pending.isEmpty || !controlPending.isEmpty }
     }
 
@@ -221,20 +223,29 @@ final class PostgresCore: Sendable {
         }
     }
 
-    /// Fails all operations until the server is available again.
-    private func goAway(_ error: PostgresError) {
-        let (failed, listeners) = state.withLock { state in
-            state.isControlConnecting = false
+    /// Fails all operations until the server is available again; called after a failed attempt to connect, and by the loop's thread.
+    ///
+    /// - Parameter isSilent: Whether the connections do not respond, so that all of them are closed.
+    private func goAway(_ error: PostgresError, isSilent: Bool = false) {
+        let (closed, failed, listeners) = state.withLock { state in
+            let closed = isSilent ? state.connections : []
+            if isSilent {
+                // A running attempt to connect continues. A second one would replace its connection.
+                (state.pool, state.idle, state.control, state.isControlBusy) = ([], [], nil, false)
+            } else {
+                state.isControlConnecting = false
+            }
             state.outage = error
             // The delay is random, because many machines must not connect at the same moment.
             state.delay = min(.seconds(30), max(.milliseconds(100), state.delay * 2))
             state.retry = .now + state.delay * Double.random(in: 0.5...1)
             let failed = state.pending + state.controlPending
             (state.pending, state.controlPending) = ([], [])
-            return (failed, state.listeners.values.compactMap(\.object))
+            return (closed, failed, state.listeners.values.compactMap(\.object))
         }
+        let operations = closed.compactMap { $0.close() }
         for listener in listeners { listener.lost(error) }
-        for operation in failed { operation.completion(.failure(error)) }
+        for operation in failed + operations { operation.completion(.failure(error)) }
         wake.post()
     }
 
@@ -272,7 +283,7 @@ final class PostgresCore: Sendable {
     private func prepareTurn(lingers: Bool) -> ([PostgresConnection], Bool, Int32, Bool) {
         state.withLock { state in
             state.turns += 1
-            let connections = state.pool + (state.control.map { [$0] } ?? [])
+            let connections = state.connections
             var isRetryDue = false
             if let retry = state.retry, retry <= .now, !state.isControlConnecting {
                 (state.retry, state.isControlConnecting) = (nil, true)
@@ -280,7 +291,7 @@ final class PostgresCore: Sendable {
             }
             guard !state.isStopped else { return (connections, true, 0, false) }
             // A passed deadline may be noticed one tick late. Without operations, the thread sleeps until an event wakes it.
-            let untilRetry = state.retry.map { ContinuousClock.now.duration(to: $0) }
+            let untilRetry = state.isControlConnecting ? nil : state.retry.map { ContinuousClock.now.duration(to: $0) }
             if lingers || state.isBusy { return (connections, false, min(tick, untilRetry ?? tick).milliseconds, isRetryDue) }
             state.isAsleep = true
             return (connections, false, untilRetry?.milliseconds ?? -1, isRetryDue)
@@ -349,15 +360,7 @@ final class PostgresCore: Sendable {
     private func expire(_ connections: [PostgresConnection]) {
         let now = ContinuousClock.now
         let error = PostgresError(.timedOut, "the server did not respond within \(timeout); the cacher connects again")
-        if connections.contains(where: { $0.deadline.map { $0 <= now } ?? false }) {
-            state.withLock { state in
-                (state.pool, state.idle, state.control, state.isControlBusy) = ([], [], nil, false)
-                state.isControlConnecting = true
-            }
-            let operations = connections.compactMap { $0.close() }
-            goAway(error)
-            for operation in operations { operation.completion(.failure(error)) }
-        }
+        if connections.contains(where: { $0.deadline.map { $0 <= now } ?? false }) { goAway(error, isSilent: true) }
         // Ends the operations that still wait for a connection, because all connections are in use.
         let late = state.withLock { state in
             let late = (state.pending + state.controlPending).filter { $0.deadline <= now }
@@ -371,7 +374,7 @@ final class PostgresCore: Sendable {
     private func end() {
         let (connections, operations) = state.withLock { state in
             defer { (state.pool, state.idle, state.control, state.pending, state.controlPending) = ([], [], nil, [], []) }
-            return (state.pool + (state.control.map { [$0] } ?? []), state.pending + state.controlPending)
+            return (state.connections, state.pending + state.controlPending)
         }
         let error = PostgresError(.connectionLost, "the database was released")
         for operation in operations + connections.compactMap({ $0.close() }) { operation.completion(.failure(error)) }

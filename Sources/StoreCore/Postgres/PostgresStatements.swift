@@ -13,7 +13,7 @@ struct PostgresStatements: Sendable {
     /// length there, in hexadecimal digits.
     static let longestNoticedKey = 3500
 
-    /// The prefix of the prepared statements' names.
+    /// The name of the table, which ends the names of the prepared statements. The server compares 63 bytes of a name.
     let table: String
     private let records: String
     private let state: String
@@ -87,14 +87,17 @@ struct PostgresStatements: Sendable {
     /// and those before the response.
     func headAfterNotices(channel: String) -> PostgresQuery {
         PostgresQuery(
-            name: "notices \(table)", text: "SELECT head, pg_notify($1::text, 'b')::text FROM \(state)", parameters: [.text(channel)])
+            name: "notice \(table)", text: "SELECT head, pg_notify($1::text, 'b')::text FROM \(state)", parameters: [.text(channel)])
     }
 
-    /// Raises the number of the latest change after the server has lost changes.
-    func raiseHead(to number: Int64) -> PostgresQuery {
+    /// Raises the number of the latest change after the server has lost changes, and announces it, so that all positions reach it.
+    func raiseHead(to number: Int64, writer: Int64, channel: String) -> PostgresQuery {
         PostgresQuery(
-            name: "raise \(table)", text: "UPDATE \(state) SET head = GREATEST(head, $1::int8) RETURNING head",
-            parameters: [.integer(number)])
+            name: "raise \(table)",
+            text: """
+                UPDATE \(state) SET head = GREATEST(head, $1::int8)
+                RETURNING head, pg_notify($3::text, 'n ' || head || ' ' || $2::int8)::text
+                """, parameters: [.integer(number), .integer(writer), .text(channel)])
     }
 
     /// The digest under which a notice announces a long key.

@@ -30,6 +30,9 @@ final class PostgresTable: PostgresListener {
         var isLossReported = false
         /// Whether the connection was replaced while the table was being attached over the one before.
         var isConnectionReplaced = false
+        /// Whether a task opens the table again after a delay, and the last delay; zero while the table is followed.
+        var isRetrying = false
+        var retryDelay = Duration.zero
         /// The tasks that wait until the position reaches a number.
         var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
         var longKeys = LongKeys()
@@ -98,8 +101,28 @@ final class PostgresTable: PostgresListener {
             if mustRepeat { continue }
             guard let failure else { return }
             // An outage is reported by the connection.
-            if core.outage == nil { lost(failure) }
+            if core.outage == nil {
+                lost(failure)
+                attachLater()
+            }
             throw failure
+        }
+    }
+
+    /// Opens the table again after a delay, because a store with observers may make no call.
+    private func attachLater() {
+        let delay = state.withLock { state -> Duration? in
+            guard !state.isRetrying else { return nil }
+            state.isRetrying = true
+            state.retryDelay = min(.seconds(30), max(.seconds(1), state.retryDelay * 2))
+            return state.retryDelay
+        }
+        guard let delay else { return }
+        Task.detached { [weak self] in
+            try await Task.sleep(for: delay)
+            self?.state.withLock { $0.isRetrying = false }
+            // A call may have failed since, and then the table is not opened yet.
+            do { try await self?.attach() } catch { self?.attachLater() }
         }
     }
 
@@ -110,7 +133,7 @@ final class PostgresTable: PostgresListener {
         _ = try? await core.run(statements.sweepLeases, on: .control)
         // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
         let known = state.withLock { $0.position.number }
-        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known))
+        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known), writer: writer, channel: channel)
         let rows = try await core.run(query, on: .control) { [self] outcome in
             if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
         }
@@ -165,6 +188,7 @@ final class PostgresTable: PostgresListener {
             if state.isConnectionReplaced { return nil }
             state.phase = .attached
             state.isLossReported = false
+            state.retryDelay = .zero
             defer { state.hasFailed = false }
             return state.hasFailed
         }
@@ -227,7 +251,8 @@ final class PostgresTable: PostgresListener {
             default: break
             }
         }
-        move(to: number)
+        // Until a gap is announced, changes before this one may be missing.
+        if !state.withLock({ $0.hasFailed }) { move(to: number) }
     }
 
     private func move(to number: UInt64) {

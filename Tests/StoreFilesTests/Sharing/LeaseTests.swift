@@ -155,6 +155,15 @@ struct LeaseTests {
         withExtendedLifetime(last) {}
     }
 
+    @Test func `D5: the end of a lease does not make a removed directory again`() async throws {
+        let user = directory(.locked)
+        let lease = try #require(try await granted { try await user.lease(key, for: .seconds(600)) })
+        try FileManager.default.removeItem(at: place.url)
+        lease.end(.saved)
+        try await user.perform {}
+        #expect(!FileManager.default.fileExists(atPath: place.url.path))
+    }
+
     @Test(arguments: [LeaseKind.locked, .dated])
     func `D5: old files of ended leases are removed, and those of held leases stay`(kind: LeaseKind) async throws {
         let user = directory(kind)

@@ -442,6 +442,21 @@ struct SharedDirectoryTests {
         try await until { shared.log.isWatched }
     }
 
+    @Test(arguments: [false, true])
+    func `D1, D6: changes are followed while there is an observer, however others come and leave`(_ stays: Bool) async throws {
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        for _ in 0..<rounds(200, quick: 50) {
+            let leaving = Lock<ChangeObservation?>(cacher.observeChanges { _ in })
+            if stays { await cacher.attach() }
+            async let left: Void = leaving.withLock { $0 = nil }
+            let staying = stays ? cacher.observeChanges({ _ in }) : nil
+            await cacher.attach()
+            await left
+            #expect(cacher.shared?.log.isFollowed == stays)
+            withExtendedLifetime(staying) {}
+        }
+    }
+
     @Test func `D1: changes arrive however the log is replaced while a watch begins`() async throws {
         let a = try await user()
         let ring = place.file(".sharing/changes")

@@ -29,6 +29,16 @@ public func limitFileSize(_ bytes: Int) {
     #endif
 }
 
+/// Lets each later call fail that needs a new descriptor.
+public func allowNoDescriptor() {
+    var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+    #if canImport(Glibc)
+    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    #else
+    setrlimit(RLIMIT_NOFILE, &limit)
+    #endif
+}
+
 /// Drops superuser rights, which ignore file permissions.
 public func becomeNobody() {
     guard getuid() == 0 else { return }

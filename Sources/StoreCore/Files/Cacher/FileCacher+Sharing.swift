@@ -26,10 +26,9 @@ extension FileCacher: SharedCacher {
             return observers.lastID
         }
         return ChangeObservation { [weak self] in
-            let (removed, isLast) = self?.changeObservers.withLock { ($0.all.removeValue(forKey: id), $0.all.isEmpty) } ?? (nil, false)
-            // Released here, outside the lock.
-            _ = removed
-            if isLast { self?.shared?.unfollow() }
+            // Released outside the lock.
+            _ = self?.changeObservers.withLock { $0.all.removeValue(forKey: id) }
+            self?.unfollowIfUnobserved()
         }
     }
 
@@ -215,11 +214,16 @@ extension FileCacher {
         do {
             try await shared.perform {
                 if isObserved { shared.follow() } else { try shared.catchUp() }
+                // The last observer may have left meanwhile.
+                self.unfollowIfUnobserved()
             }
         } catch {
             reportLostChanges(error)
         }
     }
+
+    /// Ends following without an observer. Under the lock, so that a new observer arrives before, or follows anew.
+    private func unfollowIfUnobserved() { changeObservers.withLock { if $0.all.isEmpty { shared?.unfollow() } } }
 
     /// Passes a notice of the directory on to the observers.
     func handle(_ notice: SharedDirectory.Notice) {

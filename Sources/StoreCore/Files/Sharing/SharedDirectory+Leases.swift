@@ -225,8 +225,9 @@ extension SharedDirectory {
                 // The file is closed with the last reference to the lease, which is this one.
                 lease.permit?.release()
             }
-            // If this fails, the waiters continue when the lock is released or the lease's duration has passed.
-            _ = try? self.transact { transaction throws(StoreError) in
+            // If this fails, the waiters continue when the lock is released or the lease's duration has passed. A directory that was removed
+            // has no waiters, and must not come back.
+            _ = try? self.attempt(creating: false) { transaction throws(StoreError) in
                 let note = try LeaseNote(reading: lease.file)
                 // Another process has taken the lease over.
                 guard lease.file.isNamed, note.holder == lease.id else { return }

@@ -170,7 +170,8 @@ package final class SharedDirectory: Sendable {
         return false
     }
 
-    private func attempt<Result: Sendable>(
+    /// Runs a transaction; returns `nil` if the directory is missing and not to be created.
+    func attempt<Result: Sendable>(
         creating: Bool, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         dispatchPrecondition(condition: .onQueue(queue))
