@@ -304,6 +304,21 @@ struct EventFaultTests {
         #expect(error.operation == "GET https://a.example/x")
     }
 
+    @Test func `H20, H22: a stream that breaks off is requested again under any rules for retries`() async throws {
+        let broken = MemoryTransport.Response(
+            headers: [("Content-Type", "text/event-stream")], body: Data("retry: 0\n\ndata: a\n\n".utf8))
+        let memory = MemoryTransport(
+            inTurn: broken.failing(with: TransportFailure(.protocolViolation, "a malformed chunk")), .status(204))
+        let host = RemoteHost("a.example", transport: memory).with {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+            $0.retryRules.statuses.insert(500)
+        }
+        var seen: [String] = []
+        for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
+        #expect(seen == ["a"] && memory.requests.count == 2)
+    }
+
     @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: .status(503).adding("Retry-After", "60"), event("data: a\n\n"), .status(204))
