@@ -122,6 +122,23 @@ struct DownloadFaultTests {
         #expect(ranges(origin) == DownloadFaultTests.ranges)
     }
 
+    @Test(arguments: RealTransport.available)
+    func `H11: a download that started over resumes after an interruption`(_ transport: RealTransport) async throws {
+        let place = try TemporaryDirectory()
+        let origin = try LoopbackOrigin { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v2").ranged(by: request)
+            switch request.headers["Range"] {
+            case "bytes=1000-": return .status(416)
+            case nil: return response.misbehaving(.truncate(afterBodyBytes: 100_000))
+            default: return response
+            }
+        }
+        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(ranges(origin).map { $0 == nil } == [false, true, false])
+    }
+
     private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
         var header = HTTPFields()
         try header.append("Content-Range", "bytes 5-9/10")

@@ -93,10 +93,12 @@ private struct Download: Sendable {
                     // Each part contains at least one byte.
                     attempt = 1
                 case .unusable:
-                    // The partial file is unusable. This cannot recur, because the next request is for the whole file.
+                    // The partial file is unusable. The next attempt requests the whole file, so this recurs only after an interruption.
                     wantsWhole = true
                 }
             } catch var error as RemoteError {
+                // An interrupted whole file resumes like any other.
+                wantsWhole = false
                 error.attempts = attempt
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
                 if part.length > before { attempt = 0 }
