@@ -22,7 +22,7 @@ struct BodyParts<Part: Sendable>: AsyncSequence, Sendable {
         /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a part over the limit.
         mutating func next() async throws -> Part? {
             while ready.isEmpty, !isAtEnd {
-                // Until the parts are there: after an error there are none.
+                // Until the next parts, because none follow an error.
                 isAtEnd = true
                 let piece = try await base.next()
                 // Reversed, because removing the last element takes constant time.
