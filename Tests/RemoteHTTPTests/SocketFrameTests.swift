@@ -76,6 +76,17 @@ struct SocketFrameTests {
         await #expect(throws: TransportFailure.self) { try await link.send(.text("late")) }
     }
 
+    @MainActor
+    @Test func `H25: a frame that the end of the exchange discards is not reported as sent to a canceled sender`() async throws {
+        let link = FrameLink(protocols: [], messageBytes: 1)
+        let sender = Task { try await link.send(.text("lost")) }
+        await otherTasksRun(turns: 20)
+        sender.cancel()
+        // Before the sender continues, because it shares the actor.
+        link.end()
+        await #expect(throws: TransportFailure.self) { try await sender.value }
+    }
+
     @Test func `H25: the proof of a handshake is that of RFC 6455`() {
         #expect(FrameLink.acceptance(of: "dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
         // RFC 3174 §7.3.

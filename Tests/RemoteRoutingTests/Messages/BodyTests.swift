@@ -134,6 +134,15 @@ struct BodyTests {
         }
     }
 
+    @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/shm"), "other file systems have no files of this size"))
+    func `a form that is longer than any number is a fault before anything is sent`() throws {
+        let url = URL(filePath: "/dev/shm/\(UUID().uuidString)")
+        try Data().write(to: url)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: url) } }
+        try changeSize(of: url, to: 1 << 62)
+        #expect(code(.multipart([.file("a", at: url), .file("b", at: url)])) == .notEncodable)
+    }
+
     // MARK: Several parts
 
     private func text(_ form: MultipartForm) throws -> String {

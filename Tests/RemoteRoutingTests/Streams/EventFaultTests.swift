@@ -52,7 +52,7 @@ struct EventFaultTests {
         RouteOptions.Timeouts(head: .seconds(10), idle: .seconds(20), attempt: .seconds(30), overall: .seconds(40)),
         .init(head: .seconds(30), idle: .seconds(20), attempt: .seconds(10)), .init(idle: .seconds(20), attempt: .seconds(10)),
     ])
-    func `H6, H20: the deadline of an attempt limits only the head of a stream of events and of a download`(
+    func `H6, H20, H25: the deadline of an attempt limits only the head of a stream, a download and a socket`(
         timeouts: RouteOptions.Timeouts
     ) async throws {
         let transport = Noting()
@@ -61,7 +61,10 @@ struct EventFaultTests {
         let place = try TemporaryDirectory()
         // The status is not that of a file.
         _ = try await remoteError { try await host.download(Route(path: "/x"), to: place.file("x")) }
-        #expect(transport.timeouts.current == [.init(head: .seconds(10)), .init(head: .seconds(10), idle: .seconds(20))])
+        let options = WebSocket.Options(pingInterval: .seconds(10))
+        _ = try await remoteError { _ = try await host.webSocket(for: Route(path: "/x"), options: options) }
+        let (events, others) = (RouteOptions.Timeouts(head: .seconds(10)), RouteOptions.Timeouts(head: .seconds(10), idle: .seconds(20)))
+        #expect(transport.timeouts.current == [events, others, others])
     }
 
     @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60)), ("2147483647", .seconds(3_600))])
@@ -302,6 +305,21 @@ struct EventFaultTests {
         let error = try await remoteError { try await task.value }
         #expect(error.code == .cancelled)
         #expect(error.operation == "GET https://a.example/x")
+    }
+
+    @Test func `H20, H22: a stream that breaks off is requested again under any rules for retries`() async throws {
+        let broken = MemoryTransport.Response(
+            headers: [("Content-Type", "text/event-stream")], body: Data("retry: 0\n\ndata: a\n\n".utf8))
+        let memory = MemoryTransport(
+            inTurn: broken.failing(with: TransportFailure(.protocolViolation, "a malformed chunk")), .status(204))
+        let host = RemoteHost("a.example", transport: memory).with {
+            $0.timeouts = .init()
+            $0.random = { 0 }
+            $0.retryRules.statuses.insert(500)
+        }
+        var seen: [String] = []
+        for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
+        #expect(seen == ["a"] && memory.requests.count == 2)
     }
 
     @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {

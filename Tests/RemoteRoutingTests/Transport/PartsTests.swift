@@ -147,6 +147,23 @@ struct PartsTests {
         }
     }
 
+    @Test func `H6: the idle deadline holds after a pause that was longer`() async throws {
+        let time = ManualTime()
+        let limits = ExchangeLimits(head: nil, idle: .seconds(10), memoryBytes: 8, time: time)
+        let exchange = Exchange(limits: limits, source: Exchange.Source(waitsForReader: true))
+        exchange.onResume {}
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
+        try await time.sleepers(atLeast: 1)
+        let watcher = exchange.state.withLock { $0.watcher }
+        exchange.receive(Data(count: 8))
+        time.advance(by: .seconds(10))
+        await watcher?.value
+        #expect(try await exchange.next()?.count == 8)
+        let end = Task { try await exchange.next() }
+        try await time.advance(by: .seconds(10), sleepers: 1)
+        await #expect { try await end.value } throws: { ($0 as? TransportFailure)?.code == .idleTimedOut }
+    }
+
     @Test(arguments: [
         (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
         (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),

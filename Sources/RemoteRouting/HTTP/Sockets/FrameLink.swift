@@ -86,12 +86,11 @@ final class FrameLink: SocketLink {
             let isTaken = try await state.wait { state -> Bool? in state.taken >= number ? true : state.isOver ? false : nil }
             if !isTaken { throw FrameLink.closed }
         } catch is CancellationError {
-            let wasRemoved = state.update { state in
-                let count = state.frames.count
+            let isTaken = state.update { state in
                 state.frames.removeAll { $0.number == number }
-                return state.frames.count < count
+                return state.taken >= number
             }
-            if wasRemoved { throw TransportFailure.cancelled }
+            if !isTaken { throw TransportFailure.cancelled }
         }
     }
 

@@ -82,8 +82,8 @@ extension Exchange {
         guard !source.keepsDeadlines else { return }
         let late: Task<Void, Never>? = state.withLock { state in
             guard !state.isOver, let next = state.deadlines.next else { return nil }
-            // Arriving bytes postpone deadlines. Only the head can introduce a nearer deadline.
-            guard state.watcher == nil || next.instant < state.watched else { return nil }
+            // Arriving bytes postpone deadlines. Only the head and the end of a pause can introduce a nearer deadline.
+            guard next.instant < state.watched else { return nil }
             let late = state.watcher
             state.watched = next.instant
             state.watcher = Task { await self.keepDeadlines() }
@@ -97,14 +97,17 @@ extension Exchange {
         while let next = nextDeadline(), (try? await limits.time.sleep(until: next)) != nil {}
     }
 
-    /// Returns the next deadline to wait for; `nil` after the end. Stops the exchange if that deadline has passed.
+    /// Returns the next deadline to wait for; `nil` after the end, and without one. Stops the exchange if that deadline has passed.
     ///
     /// Not inlined: its temporaries would otherwise enlarge the frame of every watcher.
     @inline(never)
     private func nextDeadline() -> MonotonicInstant? {
-        let next = state.withLock { state in
-            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
-            state.watched = next?.instant ?? state.watched
+        let next = state.withLock { state -> (instant: MonotonicInstant, part: Deadlines.Part)? in
+            // A canceled watcher has a successor, or the exchange is over.
+            if state.isOver || Task.isCancelled { return nil }
+            let next = state.deadlines.next
+            // Without a deadline, as in a pause, the watcher ends. The next deadline needs another one.
+            state.watched = next?.instant ?? .distantFuture
             return next
         }
         guard let next else { return nil }

@@ -11,7 +11,7 @@ extension MultipartForm {
         var pieces: [Piece] = []
         for part in parts { try append(part, style, boundary, to: &pieces) }
         pieces.append(.data(Data("--\(boundary)--\r\n".utf8)))
-        return EncodedBody(body: Piece.body(of: pieces), type: .multipartFormData.with("boundary", boundary))
+        return EncodedBody(body: try Piece.body(of: pieces), type: .multipartFormData.with("boundary", boundary))
     }
 
     /// Draws a boundary of 190 random bits, which no part can contain by design and no part in memory contains.
@@ -84,11 +84,19 @@ private enum Piece: Sendable {
         }
     }
 
-    static func body(of pieces: [Piece]) -> HTTPBody {
+    static func body(of pieces: [Piece]) throws(RouteFault) -> HTTPBody {
         var joined = Data()
         for piece in pieces {
             guard case .data(let data) = piece else {
-                let length = pieces.reduce(0) { $0 + $1.length }
+                var length: Int64 = 0
+                for piece in pieces {
+                    // The size of a file may be mostly holes.
+                    let (sum, isTooLarge) = length.addingReportingOverflow(piece.length)
+                    guard !isTooLarge else {
+                        throw RouteFault(.notEncodable, in: "multipart form", "its files exceed 8 EiB together; send fewer files")
+                    }
+                    length = sum
+                }
                 return .stream(
                     HTTPBodyStream(length: length, isReplayable: true) {
                         let reader = try PieceReader(pieces)

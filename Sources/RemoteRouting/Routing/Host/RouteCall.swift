@@ -134,7 +134,8 @@ final class RouteCall: Sendable {
             limits.upgrade = upgrade
             limits.bodyBytes = .max
             limits.memoryBytes = min(limits.memoryBytes, 131_072)
-            (limits.timeouts.attempt, limits.timeouts.idle) = (nil, upgrade.silence)
+            limits.timeouts.endAttemptWithHead()
+            limits.timeouts.idle = upgrade.silence
         }
         if let onSent {
             let length = request.body.length
@@ -304,6 +305,14 @@ final class RouteCall: Sendable {
     }
 }
 
+extension ExchangeLimits.Timeouts {
+    /// Lets the deadline of an attempt limit only the head, because the body may take longer.
+    fileprivate mutating func endAttemptWithHead() {
+        head = [head, attempt].compactMap { $0 }.min()
+        attempt = nil
+    }
+}
+
 /// The deadline of an operation passed.
 struct DeadlinePassed: Error {}
 
@@ -335,12 +344,11 @@ func within<Value: Sendable>(
 }
 
 extension RemoteHost {
-    /// The host of a stream that its owner repeats itself: the deadline of an attempt ends with the head, because the body may take longer.
+    /// The host of a stream that its owner repeats itself.
     var forOneHead: RemoteHost {
         with { host in
             host.retry = .never
-            host.timeouts.head = [host.timeouts.head, host.timeouts.attempt].compactMap { $0 }.min()
-            host.timeouts.attempt = nil
+            host.timeouts.endAttemptWithHead()
         }
     }
 

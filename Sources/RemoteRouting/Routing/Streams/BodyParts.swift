@@ -22,10 +22,12 @@ struct BodyParts<Part: Sendable>: AsyncSequence, Sendable {
         /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a part over the limit.
         mutating func next() async throws -> Part? {
             while ready.isEmpty, !isAtEnd {
+                // Until the next parts, because none follow an error.
+                isAtEnd = true
                 let piece = try await base.next()
-                isAtEnd = piece == nil
                 // Reversed, because removing the last element takes constant time.
                 ready = try parse(piece).reversed()
+                isAtEnd = piece == nil
             }
             return ready.popLast()
         }

@@ -186,6 +186,8 @@ private struct Download: Sendable {
         }
         let offset = Int64(part.length)
         if let end, offset != end {
+            // The surplus would count as bytes of the file, so the next call requests the whole file.
+            if offset > end { try part.restart() }
             throw call.error(
                 .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest,
                 "received \(offset) of \(end) bytes; download again", status: response.status, fields: response.fields)

@@ -58,8 +58,8 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 
     /// An iterator of the pieces; a body can be read once.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate var base: HTTPResponse.Body.AsyncIterator
-        fileprivate let explain: @Sendable (any Error) -> RemoteError
+        var base: HTTPResponse.Body.AsyncIterator
+        let explain: @Sendable (any Error) -> RemoteError
 
         /// Returns the next piece; `nil` at the end.
         ///

@@ -194,10 +194,13 @@ extension RemoteBytes.AsyncIterator {
     /// Returns the next piece of a stream of events; a stream that breaks off against its framing or coding counts as lost.
     mutating func nextOfEvents() async throws -> Data? {
         do {
-            return try await next()
-        } catch var error as RemoteError where error.code == .protocolViolation {
-            error.code = .connectionLost
-            throw error
+            return try await base.next()
+        } catch var failure as TransportFailure where failure.code == .protocolViolation {
+            // Before the error is made, because the host's rules for retries depend on the code.
+            failure.code = .connectionLost
+            throw explain(failure)
+        } catch {
+            throw explain(error)
         }
     }
 }
