@@ -137,6 +137,11 @@ struct SessionState: Sendable {
         groupOf = [:]
         choices = [:]
         for identifier in loaded { join(identifier) }
+        if !failures.isEmpty {
+            // A failure of a set that no longer exists would concern no text, and no fetch would clear it.
+            let known = Set(sets)
+            failures = failures.filter { known.contains($0.key) }
+        }
         touchAll()
     }
 
