@@ -42,6 +42,8 @@ struct SessionState: Sendable {
     var overtaken: Set<String> = []
     /// The number of refreshes that wait for the end of their fetches.
     var refreshing = 0
+    /// The number of times that all fetches were abandoned.
+    private(set) var abandonments = 0
     var observers: [String: Int] = [:]
     /// The callers with a timeout that has passed.
     private(set) var expired: Set<UInt64> = []
@@ -243,6 +245,7 @@ struct SessionState: Sendable {
         failures = [:]
         isManifestOvertaken = false
         overtaken = []
+        abandonments += 1
         // A waiting refresh still needs its fetches.
         if refreshing > 0 { isForced = true }
     }
