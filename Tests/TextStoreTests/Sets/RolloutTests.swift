@@ -163,6 +163,19 @@ struct RolloutTests {
         #expect((floor.rankOfOffered(entry, edition: found.edition) > floor.rank) == isBack)
     }
 
+    @Test func `T21: a device that meets no conditions does not fetch the text without them`() async throws {
+        bench.serve("eula", "Remote terms 2")
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","when":{"percent":0}}}}"#)
+        let store = try bench.store(bundle: bench.bundle([:]))
+        try await store.register(bench.source("eula"))
+        var source = bench.versions
+        (source.bundleFile, source.audience) = (nil, TextAudience())
+        await store.setVersionSource(source)
+        try await store.refresh()
+        let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "eula", awaiting: patient) }
+        #expect(error?.code == .notAvailable && bench.origin.requests(to: "/eula.txt").isEmpty)
+    }
+
     @Test func `T21: a date takes effect at the first check after it, even if the manifest is unchanged`() async throws {
         bench.serve("eula", "Remote terms 2")
         let date = bench.time.date.addingTimeInterval(600).formatted(.iso8601)
