@@ -153,6 +153,12 @@ struct Publication: Equatable {
         for (identifier, found) in newest.sorted(by: { $0.key < $1.key }) {
             try add(identifier, found.version, found.source, last?.texts[identifier]?.all ?? [], options)
         }
+        let files = Set(sources.map { Self.address(of: $0.path) })
+        for (identifier, entries) in manifest.texts.sorted(by: { $0.key < $1.key }) {
+            for case let (version, url?) in entries.all.map({ ($0.version, $0.url) }) where !files.contains(url) {
+                notes.append("\(identifier): the other devices need \(version) on the server, and the directory does not have \(url)")
+            }
+        }
         for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
             guard options.removals.contains(identifier) else {
                 throw Refusal(

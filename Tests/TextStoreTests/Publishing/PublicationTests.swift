@@ -112,7 +112,9 @@ struct PublicationTests {
         let more = try publish(["eula@2.1.0.txt": "three"], after: next) { $0.percents = ["eula": 50] }.manifest
         #expect(more.texts["eula"]?.all.map(\.version) == ["2.1.0", "1.0.0"] && more.texts["eula"]?.all.first?.when?.percent == 50)
         let fewer = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.percents = ["eula": 20] }
-        #expect(fewer.notes.count == 2)
+        #expect(fewer.notes.count == 3 && fewer.notes.last?.contains("does not have eula@1.0.0.txt") == true)
+        let kept = try publish(["eula@2.1.0.txt": "three", "eula@1.0.0.txt": "one"], after: more) { $0.percents = ["eula": 50] }
+        #expect(kept.notes == [])
         // Conditions that are left out are not dropped silently.
         let some = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.conditions = ["eula": .init(app: "3.1", platforms: ["ios"])] }
         #expect(some.manifest.texts["eula"]?.all.first?.when?.app == "3.1" && some.notes.first?.contains("to some devices") == true)
