@@ -153,15 +153,24 @@ struct Publication: Equatable {
         for (identifier, found) in newest.sorted(by: { $0.key < $1.key }) {
             try add(identifier, found.version, found.source, last?.texts[identifier]?.all ?? [], options)
         }
+        let files = Set(sources.map { Self.address(of: $0.path) })
+        for (identifier, entries) in manifest.texts.sorted(by: { $0.key < $1.key }) {
+            for case let (version, url?) in entries.all.map({ ($0.version, $0.url) }) where !files.contains(url) {
+                notes.append("\(identifier): the other devices need \(version) on the server, and the directory does not have \(url)")
+            }
+        }
         for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
             guard options.removals.contains(identifier) else {
                 throw Refusal(
                     "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
                         + "ever. Add its file, or pass --remove \(identifier)")
             }
-            let old = last?.texts[identifier]?.all.first?.version
-            changes.append(Change(identifier: identifier, from: old))
-            notes.append("\(identifier): if it returns, its version has to exceed \(old ?? "the last one"), which devices have shown")
+            let old = last?.texts[identifier]?.all ?? []
+            changes.append(Change(identifier: identifier, from: old.first?.version))
+            // Devices that have missed a rollback still show the withdrawn version.
+            let shown = (old.map(\.version) + old.compactMap(\.withdrawn)).compactMap { SemanticVersion($0) }.max()
+            notes.append(
+                "\(identifier): if it returns, its version has to exceed \(shown?.description ?? "the last one"), which devices have shown")
         }
     }
 
@@ -287,7 +296,10 @@ struct Publication: Equatable {
             }
             conditions = conditions ?? ManifestFile.Entry.Conditions()
             conditions?.percent = percent
-            conditions?.draw = identifier.split(separator: "/").first.map(String.init)
+            // The texts of a set and the languages of a text share a draw. A raised share keeps its draw, so that no device loses the text.
+            let draw = (entry.group ?? identifier).split(separator: "/").first.map(String.init)
+            let before = last.first { $0.version == entry.version }?.when
+            conditions?.draw = before?.percent == nil ? draw : before?.draw
         }
         if let conditions {
             // The other devices keep the entries of the last manifest.
@@ -307,6 +319,11 @@ struct Publication: Equatable {
             if let before, let percent = conditions.percent, before > percent {
                 notes.append("\(identifier): devices of the larger share of \(before) % keep \(version), and report the lower entry")
             }
+        }
+        if options.isSigned, let open = entries.first(where: { $0.sha256 == nil }) {
+            throw Refusal(
+                "“\(identifier)” \(open.version) has no digest in the last manifest, so a signature would not cover its bytes; publish "
+                    + "that version from this directory to all devices first")
         }
         if let before = last.first, before.version == entry.version, before.when != entries[0].when {
             let audience = entries[0].when.map { $0.percent.map { "\($0) % of the" } ?? "some" } ?? "all"

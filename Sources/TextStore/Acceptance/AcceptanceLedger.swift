@@ -77,9 +77,9 @@ actor AcceptanceLedger {
         known?.statuses = []
         var state = File.Copy(serial: 0, value: [:])
         do throws(TextStoreError) { state = try load(keepsUnreadable: true) } catch {
-            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact, and a file of another
-            // version is, so both stay.
-            if error.isOfOtherVersion, let cause = error.underlyingError as? StoreError { throw .saving(cause) }
+            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact, a file of another version
+            // is, and the evidence is never replaced, so these stay.
+            if evidence != nil || error.isOfOtherVersion, let cause = error.underlyingError as? StoreError { throw .saving(cause) }
             guard error.code == .damagedFile else { throw error }
         }
         guard let record = decide(state.value) else { return (nil, takeFaults()) }

@@ -99,7 +99,7 @@ extension SessionState {
         var table = languages ?? LanguageTable(preferring: Self.systemLanguages)
         for source in new { try table.add(source, beside: sources) }
         // A text may have the name of a language of another text, of the same call or of an earlier one.
-        for source in new where source.languages == nil && sources[source.identifier] == nil {
+        for source in new where sources[source.identifier] == nil {
             if let owner = table.owner(of: source.identifier) { throw .occupied(source.identifier, by: owner.identifier) }
         }
         languages = table

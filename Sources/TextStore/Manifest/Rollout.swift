@@ -111,8 +111,13 @@ extension VersionManifest {
         var copy = self
         for (identifier, found) in variants.sorted(by: { $0.key < $1.key }) {
             if let audience {
-                copy.entries[identifier] = found.first { entry in
+                let place = found.firstIndex { entry in
                     entry.conditions?.areMet(by: audience, entry.group ?? identifier, on: device, at: now) ?? true
+                }
+                copy.entries[identifier] = place.map { place in
+                    var entry = found[place]
+                    entry.shared = found[..<place].filter { $0.conditions?.share != nil }.map(\.version)
+                    return entry
                 }
             } else {
                 let reason = "it has conditions, and the app states nothing about itself; set the audience of the version source"

@@ -53,6 +53,9 @@ public struct VersionManifest: Hashable, Sendable {
         public var isRollback: Bool
         /// The conditions under which the entry counts; `nil` for none.
         var conditions: Conditions?
+        /// The versions that the manifest offers to a share of the other devices. The entry's rollback withdraws none of them, because a
+        /// change of a share takes no text back.
+        var shared: [SemanticVersion] = []
 
         /// Makes an entry.
         ///
@@ -82,6 +85,7 @@ public struct VersionManifest: Hashable, Sendable {
         public static func == (lhs: Entry, rhs: Entry) -> Bool {
             lhs.version.isIdentical(to: rhs.version) && lhs.url == rhs.url && lhs.sha256 == rhs.sha256 && lhs.length == rhs.length
                 && lhs.group == rhs.group && lhs.isRollback == rhs.isRollback && lhs.conditions == rhs.conditions
+                && lhs.shared == rhs.shared
         }
     }
 

@@ -53,7 +53,7 @@ struct Floor: Hashable, Sendable {
 
     /// Returns the rank of a manifest's entry.
     func rankOfOffered(_ entry: VersionManifest.Entry, edition: Edition?) -> Rank {
-        let isOlder = rank.version.map { entry.version < $0 } ?? false
+        let isOlder = rank.version.map { entry.version < $0 && !entry.shared.contains($0) } ?? false
         if entry.isRollback, isOlder, let edition, edition > rank.epoch { return Rank(epoch: edition, version: entry.version) }
         return Rank(epoch: rank.epoch, version: entry.version)
     }

@@ -56,8 +56,10 @@ extension SessionState {
             if let entry = manifest.entries[identifier] {
                 return Offer(rank: floor?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version), entry: entry)
             }
-            // A language that the manifest does not list is not translated yet.
-            guard unusable[identifier] == nil, languages?.owner(of: identifier) == nil else { return nil }
+            // A language that the manifest does not list is not translated yet, and unmet conditions hold a text back.
+            guard unusable[identifier] == nil, languages?.owner(of: identifier) == nil, manifest.variants[identifier] == nil else {
+                return nil
+            }
         }
         // An unversioned text is older than every version, so it is no offer for a text that once had a version.
         guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }

@@ -42,6 +42,8 @@ struct SessionState: Sendable {
     var overtaken: Set<String> = []
     /// The number of refreshes that wait for the end of their fetches.
     var refreshing = 0
+    /// The number of times that all fetches were abandoned.
+    private(set) var abandonments = 0
     var observers: [String: Int] = [:]
     /// The callers with a timeout that has passed.
     private(set) var expired: Set<UInt64> = []
@@ -137,6 +139,11 @@ struct SessionState: Sendable {
         groupOf = [:]
         choices = [:]
         for identifier in loaded { join(identifier) }
+        if !failures.isEmpty {
+            // A failure of a set that no longer exists would concern no text, and no fetch would clear it.
+            let known = Set(sets)
+            failures = failures.filter { known.contains($0.key) }
+        }
         touchAll()
     }
 
@@ -238,6 +245,7 @@ struct SessionState: Sendable {
         failures = [:]
         isManifestOvertaken = false
         overtaken = []
+        abandonments += 1
         // A waiting refresh still needs its fetches.
         if refreshing > 0 { isForced = true }
     }

@@ -67,6 +67,7 @@ extension TextEngine {
         switch response {
         case .notModified:
             guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
+            if let confirmed = session.read({ $0.manifest }) { try await shelf.checkOrder(of: confirmed, policy) }
             guard let manifest = try await takenAgain(record, by: source),
                 let outcome = try await shelf.accept(
                     manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })

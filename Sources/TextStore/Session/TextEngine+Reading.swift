@@ -23,9 +23,12 @@ extension TextEngine {
         let sight = session.read { $0.look(identifier, at: moment.date) }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
         if case .loading = sight { try await session.wait(for: identifier) { $0.loaded.contains($0.shown(identifier).0) ? () : nil } }
-        begin([identifier], isAwaited: awaiting != .nothing)
         var timeIsOver = false
-        if case .remote(let timeout) = awaiting { timeIsOver = try await waitUntilSettled(identifier, timeout) }
+        if case .remote(let timeout) = awaiting {
+            timeIsOver = try await waitUntilSettled(identifier, timeout)
+        } else {
+            begin([identifier])
+        }
         let end = time.date
         switch session.read({ $0.look(identifier, at: end) }) {
         case .text(var text):
@@ -41,7 +44,7 @@ extension TextEngine {
         }
     }
 
-    /// Waits until no fetch is in flight for a text.
+    /// Begins the fetches that are due for a text, and waits until none is in flight.
     ///
     /// - Returns: Whether the timeout passed first.
     private func waitUntilSettled(_ identifier: String, _ timeout: Duration) async throws -> Bool {
@@ -56,9 +59,15 @@ extension TextEngine {
             timer.cancel()
             session.update { $0.setExpired(false, ticket, of: identifier) }
         }
-        return try await session.wait(for: identifier) { session in
-            if session.manifestFlight == nil, !session.isInFlight(identifier) { return false }
-            return session.expired.contains(ticket) ? true : nil
+        while true {
+            let abandonments = session.read { $0.abandonments }
+            begin([identifier], isAwaited: true)
+            let timeIsOver = try await session.wait(for: identifier) { session -> Bool? in
+                if session.manifestFlight == nil, !session.isInFlight(identifier) { return false }
+                return session.expired.contains(ticket) ? true : nil
+            }
+            // Another version source, or clearing the session, abandons the fetches, and the origin has confirmed nothing.
+            if timeIsOver || session.read({ $0.abandonments == abandonments }) { return timeIsOver }
         }
     }
 

@@ -8,7 +8,8 @@ struct Floors: Hashable, Sendable {
 
     /// Raises these floors to the maximum of both.
     mutating func formMaximum(_ other: Floors) {
-        if texts.isEmpty { texts = other.texts } else { texts.merge(other.texts) { $0.rank < $1.rank ? $1 : $0 } }
+        // Of equal ranks, the later floor has the wording that was shown last.
+        if texts.isEmpty { texts = other.texts } else { texts.merge(other.texts) { $1.rank < $0.rank ? $0 : $1 } }
         if let seen = other.edition { edition = max(edition ?? seen, seen) }
     }
 

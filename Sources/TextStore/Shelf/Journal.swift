@@ -43,7 +43,7 @@ struct Journal: Sendable {
         var count = 0
         /// Whether the copy differs from the sequence of all whole entries.
         var isDamaged = false
-        /// The reason why the copy must stay as it is: it has an intact header of another version.
+        /// The reason why the copy must stay as it is: it has an intact header of another version, or no copy could be opened.
         var refusal: StoreError?
     }
 
@@ -79,8 +79,10 @@ struct Journal: Sendable {
             // A file without a status cannot be read either, and reading reports the fault.
             (try? directory.status(of: file(number))) ?? nil
         }
-        guard now != before || !hasRead else { return nil }
+        let isUnread = copies.contains { $0.refusal != nil && $0.status == nil }
+        guard now != before || !hasRead || isUnread else { return nil }
         hasRead = true
+        var unreadable: [(number: Int, error: StoreError)] = []
         for number in copies.indices {
             copies[number] = Copy()
             let path = directory.path(of: file(number))
@@ -97,9 +99,13 @@ struct Journal: Sendable {
             } catch {
                 copies[number].isDamaged = true
                 if error.isOfOtherVersion { copies[number].refusal = error }
-                reading.faults.append(.reading(error))
+                let fault = TextStoreError.reading(error)
+                if fault.code == .fileSystem { unreadable.append((number, error)) }
+                reading.faults.append(fault)
             }
         }
+        // A file that cannot be read now may be intact, so it is replaced only if the other copy has the entries.
+        if reading.entries.isEmpty { for (number, error) in unreadable { copies[number] = Copy(isDamaged: true, refusal: error) } }
         merge(&reading)
         limit = Self.slack + 2 * (reading.entries.first?.content.count ?? 0)
         return reading
@@ -125,7 +131,7 @@ struct Journal: Sendable {
 
     // MARK: Writing
 
-    /// Whether a copy is of another version, so that the journal cannot be written.
+    /// Whether a copy must stay as it is, so that the journal cannot be written.
     var isRefused: Bool { copies.contains { $0.refusal != nil } }
 
     /// Whether history makes up enough of the files to slow each start.
@@ -140,8 +146,8 @@ struct Journal: Sendable {
     ///   - content: The entry.
     ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; ``TextStoreError/Code/damagedFile`` if a copy
-    ///   is of another version. The journal remains unchanged.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written, or no copy could be read;
+    ///   ``TextStoreError/Code/damagedFile`` if a copy is of another version. The journal remains unchanged.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {
@@ -154,7 +160,7 @@ struct Journal: Sendable {
     }
 
     private mutating func save(_ content: [UInt8], isWhole: Bool) throws(TextStoreError) -> [TextStoreError] {
-        // Another version of the framework can read the copy, so it is never overwritten.
+        // Another version of the framework, or a later start, can read the copy, so it is never overwritten.
         if let refusal = copies.lazy.compactMap(\.refusal).first { throw .saving(refusal) }
         let entry = Entry(serial: serial + 1, content: content)
         var faults: [TextStoreError] = []

@@ -35,7 +35,8 @@ extension Shelf {
     func catchUp() {
         if let reading = pointerJournal.read() {
             faults += reading.faults
-            var newest = Pointer()
+            // Files that cannot be read change nothing that is known.
+            var newest = reading.entries.isEmpty && pointerJournal.isRefused ? pointer : Pointer()
             for entry in reading.entries {
                 if let change: Pointer.Change = read(
                     entry, of: pointerJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) })
@@ -268,7 +269,7 @@ extension Shelf {
     /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
-        // Another version of the framework has written the pointer, so its records are unknown, and any record may be referenced.
+        // If the pointer cannot be read, its records are unknown, and any record may be referenced.
         let removesRecords = !pointerJournal.isRefused
         do throws(StoreError) {
             guard var listing = try directory.list() else { return }

@@ -302,6 +302,15 @@ actor Shelf {
         return publish(changed.filter(registered.contains), outcome)
     }
 
+    /// Checks that no process has accepted a newer manifest than one that the origin confirms.
+    ///
+    /// - Throws: ``TextStoreError/Code/outdatedManifest``.
+    func checkOrder(of manifest: VersionManifest, _ policy: TextStorePolicy) throws(TextStoreError) {
+        catchUp()
+        // It was verified when it was accepted.
+        try check(manifest.edition ?? Edition(), against: floors.edition, policy, isVerified: true)
+    }
+
     private func check(
         _ found: Edition, against seen: Edition?, _ policy: TextStorePolicy, isVerified: Bool
     ) throws(TextStoreError) {
@@ -334,12 +343,13 @@ actor Shelf {
         return events
     }
 
-    /// Saves the manifest's record after a fetch, unless that fetch was abandoned.
+    /// Saves the manifest's record after a fetch, unless that fetch was abandoned, or another process has saved a newer manifest.
     ///
     /// - Returns: The fault of the save, if any.
     func keep(_ record: ManifestRecord, of ticket: UInt64) -> TextStoreError? {
         guard session.read({ $0.manifestFlight == ticket }) else { return nil }
-        return keep(record)
+        catchUp()
+        return isBehind ? nil : keep(record)
     }
 
     private func keep(_ record: ManifestRecord) -> TextStoreError? {

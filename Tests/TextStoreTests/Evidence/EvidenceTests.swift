@@ -166,7 +166,7 @@ struct EvidenceTests {
         #expect(try await next.acceptanceRecords().allSatisfy { $0.wording != nil })
     }
 
-    @Test func `T19: a file that is no evidence is kept, and the acceptance fails with the reason`() async throws {
+    @Test func `T19: a file that is no evidence is kept, and acceptance and withdrawal fail with the reason`() async throws {
         let store = try await store()
         let eula = try await store.text(for: "eula")
         try await store.accept(eula)
@@ -174,6 +174,7 @@ struct EvidenceTests {
         try Data("a letter".utf8).write(to: bench.place.file(path))
         let next = try await self.store()
         await #expect(throws: TextStoreError.self) { try await next.accept(eula, account: "ada") }
+        await #expect(throws: TextStoreError.self) { try await next.withdrawAcceptances(of: "eula") }
         #expect(await next.needsAcceptance(of: eula, account: "ada"))
         #expect(try Data(contentsOf: bench.place.file(path)) == Data("a letter".utf8))
     }

@@ -171,7 +171,8 @@ struct LanguageTests {
     @Test func `T18: a text whose name is a language of another one is a conflict, and registrations stay all or none`() async throws {
         let store = try bench.store(bundle: bundle())
         try await store.register(source())
-        for conflict in [TextSource(identifier: "eula/de"), TextSource(identifier: "eula/fr"), source("eula", ["en", "de"])] {
+        let names = ["eula/de", "eula/fr"]
+        for conflict in names.map({ TextSource(identifier: $0) }) + names.map({ source($0, ["en"]) }) + [source("eula", ["en", "de"])] {
             let error = await #expect(throws: TextStoreError.self) { try await store.register([source("privacy"), conflict]) }
             #expect(error?.code == .conflictingSource)
             await #expect(throws: TextStoreError.self) { try await store.text(for: "privacy") }

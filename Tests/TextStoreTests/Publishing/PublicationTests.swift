@@ -55,7 +55,9 @@ struct PublicationTests {
         let last = try publish(["eula@2.0.0.txt": "two"]) { $0.revision = 7 }.manifest
         var high = last
         high.revision = .max
+        let plain = try ManifestFile(reading: Data(#"{"eula":"1.0.0"}"#.utf8))
         let cases: [(String, String)] = [
+            (refusal(["eula@3.0.0.txt": "three"], after: plain) { ($0.percents, $0.isSigned) = (["eula": 10], true) }, "would not cover"),
             (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 7 }, "is not above the last one"),
             (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 3 }, "Leave out --revision"),
             (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.revision = 200_000_000 }, "would report a jump"),
@@ -110,7 +112,9 @@ struct PublicationTests {
         let more = try publish(["eula@2.1.0.txt": "three"], after: next) { $0.percents = ["eula": 50] }.manifest
         #expect(more.texts["eula"]?.all.map(\.version) == ["2.1.0", "1.0.0"] && more.texts["eula"]?.all.first?.when?.percent == 50)
         let fewer = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.percents = ["eula": 20] }
-        #expect(fewer.notes.count == 2)
+        #expect(fewer.notes.count == 3 && fewer.notes.last?.contains("does not have eula@1.0.0.txt") == true)
+        let kept = try publish(["eula@2.1.0.txt": "three", "eula@1.0.0.txt": "one"], after: more) { $0.percents = ["eula": 50] }
+        #expect(kept.notes == [])
         // Conditions that are left out are not dropped silently.
         let some = try publish(["eula@2.1.0.txt": "three"], after: more) { $0.conditions = ["eula": .init(app: "3.1", platforms: ["ios"])] }
         #expect(some.manifest.texts["eula"]?.all.first?.when?.app == "3.1" && some.notes.first?.contains("to some devices") == true)
@@ -121,6 +125,21 @@ struct PublicationTests {
         let all = try publish(["eula@2.1.0.txt": "three"], after: more).manifest
         #expect(all.texts["eula"]?.all.map(\.version) == ["2.1.0"] && all.texts["eula"]?.all.first?.when == nil)
         #expect(try VersionManifest(parsing: more.bytes()).problems == [])
+    }
+
+    @Test func `T21, T22: a share of a set reaches the same devices with each text, and a raised share keeps its draw`() throws {
+        let sets = ["eula/de": "legal/de", "eula/en": "legal/en", "faq": "legal"]
+        func publish(_ version: Int, _ percent: Double?, after last: ManifestFile?, _ groups: [String: String]) throws -> ManifestFile {
+            let texts = Dictionary(uniqueKeysWithValues: sets.keys.map { ("\($0)@\(version).0.0.txt", "text \(version)") })
+            return try self.publish(texts, after: last) { options in
+                options.groups = groups
+                for name in sets.keys { options.percents[name] = percent }
+            }.manifest
+        }
+        let some = try publish(2, 10, after: publish(1, nil, after: nil, sets), [:])
+        let more = try publish(2, 50, after: some, ["faq": "other"])
+        for manifest in [some, more] { #expect(Set(manifest.texts.values.map { $0.all.first?.when?.draw }) == ["legal"]) }
+        #expect(more.texts["faq"]?.all.first?.group == "other")
     }
 
     @Test func `T22: devices that missed a rollback get its order until a version above the withdrawn one`() throws {
@@ -134,7 +153,7 @@ struct PublicationTests {
         #expect(above.rollback == nil && above.withdrawn == nil)
         #expect(try VersionManifest(parsing: between.bytes()).problems == [])
         let removed = try publish(["faq@1.0.0.txt": "faq"], after: between) { $0.removals = ["eula"] }
-        #expect(removed.notes.contains { $0.contains("has to exceed 2.0.0") })
+        #expect(removed.notes.contains { $0.contains("has to exceed 3.0.0") })
     }
 
     @Test func `T22, T16: a recovery raises the epoch, and says what unsigned manifests need`() throws {

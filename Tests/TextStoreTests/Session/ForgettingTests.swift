@@ -73,23 +73,51 @@ struct ForgettingTests {
         #expect(shelf.manifestFile.load().copies.first?.value.body == nil)
     }
 
-    @Test func `T13: unreadable acceptances are not overwritten`() async throws {
-        func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
-        func acceptance(_ name: String) -> Acceptance { Acceptance(identifier: name, version: nil, digest: "", date: Date()) }
-        _ = try await ledger().accept(acceptance("eula"))
-        let files = ["accepted.0", "accepted.1"]
+    /// Runs a closure while files cannot be opened, and expects that it does not replace them.
+    private func whileUnreadable(_ files: [String], _ body: () async throws -> Void) async throws {
         for name in files {
             try FileManager.default.moveItem(at: bench.place.file(name), to: bench.place.file("kept-" + name))
             // No process can open a link to itself, not even as superuser.
             try FileManager.default.createSymbolicLink(atPath: bench.place.file(name).path, withDestinationPath: name)
         }
-        let error = await #expect(throws: TextStoreError.self) { try await ledger().accept(acceptance("privacy")) }
-        #expect(error?.code == .fileSystem)
+        try await body()
         for name in files {
             let path = bench.place.file(name).path
             #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: path)) == name)
             try FileManager.default.removeItem(atPath: path)
             try FileManager.default.moveItem(at: bench.place.file("kept-" + name), to: bench.place.file(name))
+        }
+    }
+
+    @Test(arguments: [["pointer.0", "pointer.1"], ["floor.0", "floor.1"]])
+    func `T3, T4: unreadable journals are not overwritten, and their records stay`(names: [String]) async throws {
+        _ = try await shelf().store("text/eula", [record("eula", "2.0.0", "Terms 2")], isActivated: true)
+        let records = bench.place.files.filter { $0.hasSuffix(".text") }
+        for name in records { try bench.place.age(name, minutes: 120) }
+        try await whileUnreadable(names) {
+            let other = shelf()
+            _ = await other.admit(["eula"], activatesPending: true)
+            // Removes the leftovers of killed processes.
+            _ = try await other.activatePending()
+            _ = try? await other.store("text/notes", [record("notes", "1.0.0", "Notes 1")], isActivated: true)
+        }
+        #expect(Set(bench.place.files).isSuperset(of: records))
+        let next = shelf()
+        _ = await next.admit(["eula"], activatesPending: true)
+        #expect(next.session.read { $0.resolved["eula"]?.text.text } == "Terms 2")
+        let error = await #expect(throws: TextStoreError.self) {
+            try await next.store("text/eula", [record("eula", "1.0.0", "Terms 1")], isActivated: true)
+        }
+        #expect(error?.code == .belowFloor)
+    }
+
+    @Test func `T13: unreadable acceptances are not overwritten`() async throws {
+        func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
+        func acceptance(_ name: String) -> Acceptance { Acceptance(identifier: name, version: nil, digest: "", date: Date()) }
+        _ = try await ledger().accept(acceptance("eula"))
+        try await whileUnreadable(["accepted.0", "accepted.1"]) {
+            let error = await #expect(throws: TextStoreError.self) { try await ledger().accept(acceptance("privacy")) }
+            #expect(error?.code == .fileSystem)
         }
         _ = try await ledger().accept(acceptance("privacy"))
         for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).history.newest() != nil) }

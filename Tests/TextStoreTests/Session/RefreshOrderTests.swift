@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import StoreCoreTesting
 import Testing
 import Trials
 
@@ -85,23 +86,34 @@ struct RefreshOrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test(arguments: [false, true])
-    func `T17: a refresh does not end early where its requests are abandoned`(isCleared: Bool) async throws {
+    private func awaited(_ store: TextStore, byRefresh: Bool) async throws -> VersionedText {
+        if byRefresh { return try await store.refreshed().text(for: bench.source("eula")) }
+        return try await store.text(for: bench.source("eula"), awaiting: patient)
+    }
+
+    @Test(arguments: [false, true], [false, true])
+    func `T8, T17: neither a refresh nor an awaited read ends early where its requests are abandoned`(
+        isCleared: Bool, isRefresh: Bool
+    ) async throws {
         serveHeld("/versions.json", .json(literal: #"{"eula":"1.0.0"}"#), .json(literal: #"{"eula":"2.0.0"}"#))
         bench.serve("eula", "Remote terms 2")
         bench.serve("other", "unused")
         bench.origin.on(.get, "/other.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#) }
         let store = try await bench.started()
         try await until("the request has arrived") { count("/versions.json") == 1 }
-        async let refreshing: Void = store.refresh()
-        try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+        async let text = awaited(store, byRefresh: isRefresh)
+        if isRefresh {
+            try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+        } else {
+            try await bench.time.sleepers(atLeast: 1)
+        }
         if isCleared {
             try await store.clear()
         } else {
             await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json"))))
         }
-        try await refreshing
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        let found = try await text
+        #expect(line(found) == "2.0.0 remote: Remote terms 2")
         gate.update { $0 = true }
     }
 

@@ -114,6 +114,19 @@ struct RefreshTests {
         try await seen.wait { $0.last == "2.0.0" ? () : nil }
     }
 
+    @Test func `T9: a failed set that the next manifest dissolves leaves no failure behind`() async throws {
+        func serve(group: String) { bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"\#(group)"}}}"#) }
+        serve(group: "one")
+        bench.origin.on(.get, "/eula.txt") { _ in .status(404) }
+        let store = try bench.store()
+        try await bench.start(store)
+        await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        serve(group: "two")
+        bench.serve("eula", "Remote terms 2")
+        try await store.refresh()
+        #expect(line(try await store.text(for: "eula", awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+    }
+
     @Test func `T1, T9: an unversioned text is revalidated when it expires`() async throws {
         bench.serve("notes", "Notes 1")
         let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))

@@ -181,6 +181,14 @@ struct LeftoverTests {
         #expect(Set(sizes).count == 1, "\(sizes)")
     }
 
+    @Test func `T10: a restart compares the next version with the wording that was shown last`() async throws {
+        for text in ["Old bytes", "New bytes"] {
+            _ = try await bench.place.shelf().store("text/eula", [record("eula", "1.0.0", text)], isActivated: true)
+        }
+        let outcome = try await bench.place.shelf().store("text/eula", [record("eula", "1.1.0", "New bytes")], isActivated: true)
+        #expect(outcome?.increases.map(\.textChanged) == [false])
+    }
+
     @Test func `T3, T10: a bundled text that a manifest removes from a cached set raises its floor and is reported once`() async throws {
         let entries = [#""eula":{"version":"2.0.0","group":"legal"}"#, #""privacy":{"version":"2.0.0","group":"legal"}"#]
         bench.serve(manifest: #"{"texts":{\#(entries.joined(separator: ","))}}"#)

@@ -125,6 +125,21 @@ struct RecoveryTests {
         #expect(error?.code == .outdatedManifest)
     }
 
+    @Test func `T16, T17: an origin confirms no manifest that is older than the one of another store, which stays saved`() async throws {
+        func manifest(_ revision: Int) -> String { #"{"revision":\#(revision),"texts":{"eula":"1.0.0"}}"# }
+        let store = try bench.store(), other = try bench.store()
+        for (number, store) in [store, other].enumerated() {
+            bench.serve(manifest: manifest(number + 1))
+            try await bench.start(store)
+            try await store.refresh()
+        }
+        // A cache in front of the origin is stale.
+        bench.serve(manifest: manifest(1))
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .outdatedManifest && bench.origin.requests(to: "/versions.json").last?.status == 304)
+        #expect(store.engine.shelf.manifestFile.load().copies.first?.value.body == Data(manifest(2).utf8))
+    }
+
     @Test func `T16: editions are ordered by epoch, then by revision, and decide which bundles include a rollback`() throws {
         func edition(_ text: String) throws -> Edition? { try VersionManifest(parsing: Data(text.utf8)).edition }
         #expect(try edition(#"{"eula":"1.0.0"}"#) == nil)

@@ -149,6 +149,33 @@ struct RolloutTests {
         #expect(bench.place.files.filter { $0.contains("/device.") }.count == 2 * devices.count)
     }
 
+    @Test(
+        arguments: [
+            (#"{"percent":0}"#, "3.0.0", false), (#"{"percent":0}"#, "2.0.0", true), (#"{"app":"9.0.0"}"#, "3.0.0", true),
+        ])
+    func `T21: a lowered share takes no text back, even if the other devices get a rollback`(
+        when: String, shown: String, isBack: Bool
+    ) throws {
+        let list = #"[{"version":"3.0.0","when":\#(when)},{"version":"1.0.0","rollback":true}]"#
+        let found = try manifest(#"{"revision":9,"texts":{"eula":\#(list)}}"#).chosen(for: TextAudience(), on: 1, at: Self.start)
+        let entry = try #require(found.entries["eula"])
+        let floor = Floor(rank: Rank(version: SemanticVersion(shown)), withdrawn: nil, digest: digest("shown"))
+        #expect((floor.rankOfOffered(entry, edition: found.edition) > floor.rank) == isBack)
+    }
+
+    @Test func `T21: a device that meets no conditions does not fetch the text without them`() async throws {
+        bench.serve("eula", "Remote terms 2")
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","when":{"percent":0}}}}"#)
+        let store = try bench.store(bundle: bench.bundle([:]))
+        try await store.register(bench.source("eula"))
+        var source = bench.versions
+        (source.bundleFile, source.audience) = (nil, TextAudience())
+        await store.setVersionSource(source)
+        try await store.refresh()
+        let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "eula", awaiting: patient) }
+        #expect(error?.code == .notAvailable && bench.origin.requests(to: "/eula.txt").isEmpty)
+    }
+
     @Test func `T21: a date takes effect at the first check after it, even if the manifest is unchanged`() async throws {
         bench.serve("eula", "Remote terms 2")
         let date = bench.time.date.addingTimeInterval(600).formatted(.iso8601)
