@@ -187,7 +187,8 @@ extension LiveHistoryModel {
         guard one.observers > 0, one.stream?.isConnecting != true, one.isRead else { return nil }
         let allowed = max(one.lastEnded.map { $0 + 1_000 } ?? .min, one.failedUntil ?? .min)
         if one.isTriggered { return allowed }
-        guard one.refetches, let deadline = deadline(key) else { return nil }
+        // A stream that waits connects again anyway.
+        guard one.refetches, one.stream == nil, let deadline = deadline(key) else { return nil }
         return max(deadline, allowed)
     }
 

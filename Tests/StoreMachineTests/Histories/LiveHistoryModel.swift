@@ -122,16 +122,12 @@ struct LiveHistoryModel: Sendable {
     mutating func start(_ key: Int, explicit: Bool = false) {
         if let stream = self[key].stream {
             if stream.isConnecting { return }
-            guard explicit || (self[key].isTriggered && (due(key) ?? .max) <= now) else {
-                self[key].refetches = false
-                return
-            }
+            guard explicit || (self[key].isTriggered && (due(key) ?? .max) <= now) else { return }
             end(key)
         }
         let tag = self[key].accepted?.tag
         var stream = Stream(sent: tag)
         if let tag, let accepted = self[key].accepted { stream.own = Own(content: accepted.content, tag: tag) }
-        if !isValid(key) { self[key].refetches = false }
         self[key].stream = stream
         connect(key, tag)
     }
@@ -139,6 +135,8 @@ struct LiveHistoryModel: Sendable {
     mutating func connect(_ key: Int, _ tag: String?) {
         let (now, rules) = (now, rules)
         self[key].isTriggered = false
+        // Expired content causes one automatic fetch, even if that is a reconnection (C10).
+        if !isValid(key) { self[key].refetches = false }
         self[key].stream?.silenceEnds = rules.idle.map { now + $0 }
         connections[key, default: []].append(tag)
     }
