@@ -116,13 +116,11 @@ struct ArrivalTests {
 
     @Test func `H18, W2: a rejection before new credentials does not count as arrival`() async throws {
         let host = ArrivalTests.host(inTurn: .success(.status(401)), .failure(ArrivalTests.refused)).authorized(
-            by: .bearer(Credential(accessToken: "old")) { _, _ in Credential(accessToken: "new") })
+            by: .bearer(Token(accessToken: "old")) { _, _ in Token(accessToken: "new") })
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionRefused)
         #expect(!error.mayHaveArrived)
     }
-
-    private struct Credential: BearerToken { var accessToken: String }
 
     @Test func `H18, W2: failed and undecodable responses mean arrival, and a build error does not`() async throws {
         let failed = try await remoteError { try await ArrivalTests.host(inTurn: .success(.status(500))).send("/x", method: .post) }

@@ -226,26 +226,4 @@ struct CancellationTests {
         for number in leaving { await #expect(throws: CancellationError.self) { try await tasks[number].value } }
         #expect(gate.takeIfFree() != nil)
     }
-
-    @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])
-    func `H7: a malformed Retry-After is ignored`(_ value: String) throws {
-        var fields = HTTPFields()
-        try fields.append("Retry-After", value)
-        #expect(RetryAfter.delay(in: fields, now: Date(timeIntervalSince1970: 1_000_000_000)) == nil)
-    }
-
-    @Test(arguments: ["99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "2147483648"])
-    func `H7: a Retry-After beyond the deadline is reported by the error without waiting`(_ value: String) async throws {
-        let memory = MemoryTransport { _ in .status(503).adding("Retry-After", value) }
-        let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
-        #expect((error.retryAfter ?? .zero) >= .seconds(2_147_483_648))
-        #expect(memory.requests.count == 1)
-    }
-
-    @Test func `H7: a Retry-After in the past causes no delay, even after a clock change`() async throws {
-        let memory = MemoryTransport { _ in .status(503).adding("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT") }
-        let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
-        #expect(error.retryAfter == .zero)
-        #expect(memory.requests.count == 3)
-    }
 }

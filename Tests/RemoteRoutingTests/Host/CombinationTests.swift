@@ -202,8 +202,7 @@ struct CombinationTests {
         }
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
         let time = ManualTime()
-        let host = bench.host(time: time) { $0.timeouts = .init() }.authorized(
-            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let host = bench.host(time: time) { $0.timeouts = .init() }.refreshing()
         let task = Task {
             var iterator = host.events(for: Route(path: "/x")).makeAsyncIterator()
             return try await iterator.next()?.data
@@ -219,8 +218,7 @@ struct CombinationTests {
         let bench = try Bench(kind)
         bench.on("POST", "/x") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        let host = bench.host().authorized(
-            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let host = bench.host().refreshing()
         func upload() async throws -> [Int] {
             let parts = Lock([Data("abc".utf8)])
             let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.withLock { $0.popLast() } } }
@@ -243,8 +241,7 @@ struct CombinationTests {
             bench.on(method, "/orders/7") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        let host = bench.host().authorized(
-            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let host = bench.host().refreshing()
         let order = Route(path: "/orders", method: .post, body: .json([7]))
         if isRefusal {
             #expect(try await host.send(order, as: [Int].self) == [1])
@@ -265,15 +262,10 @@ struct CombinationTests {
         }
         bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        let host = RemoteHost("a.example", transport: bench.transport).with { $0.timeouts = .untilHang }.authorized(
-            by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        let host = RemoteHost("a.example", transport: bench.transport).with { $0.timeouts = .untilHang }.refreshing()
         #expect(try await remoteError { try await host.send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty)
         #expect(bench.asked("/end").count == 1)
-    }
-
-    private struct Session: RequestInterceptor {
-        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set("X-Session", "s") }
     }
 
     @Test func `H5: fields that the log redacts require encryption`() async throws {
@@ -281,7 +273,8 @@ struct CombinationTests {
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
             .logging(to: ExchangeLog(redactedFields: ["X-Session"]) { _ in })
         let route = Route(path: "/x", headers: ["X-Session": "s"])
-        #expect(try await remoteError { try await host.intercepting(requests: Session()).send("/x") }.code == .insecureCredentials)
+        let intercepted = host.intercepting(requests: Changing { try $0.fields.set("X-Session", "s") })
+        #expect(try await remoteError { try await intercepted.send("/x") }.code == .insecureCredentials)
         #expect(try await remoteError { try await host.send(route) }.code == .insecureCredentials)
         #expect(memory.requests.isEmpty)
         try await host.with { $0.allowsInsecureCredentials = true }.send(route)

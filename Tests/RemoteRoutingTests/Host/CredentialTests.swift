@@ -13,6 +13,13 @@ struct Token: BearerToken, Codable, Hashable {
     var refreshToken = "r"
 }
 
+extension RemoteHost {
+    /// Returns a host with the token "old", which a request to `/refresh` replaces.
+    func refreshing() -> RemoteHost {
+        authorized(by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+    }
+}
+
 /// The credential machine, and storms of 401.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CredentialTests {

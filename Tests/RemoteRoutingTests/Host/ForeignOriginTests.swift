@@ -10,11 +10,6 @@ import Trials
 /// The fields that another origin never receives.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ForeignOriginTests {
-    private struct Changing: RequestInterceptor {
-        var change: @Sendable (inout HTTPRequest) throws -> Void
-        func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
-    }
-
     enum Writer: CaseIterable { case defaults, route, interceptor, authorization }
 
     @Test(arguments: Writer.allCases, RealTransport.available.flatMap { kind in ["X-API-Key", "X-Session", "Cookie"].map { (kind, $0) } })

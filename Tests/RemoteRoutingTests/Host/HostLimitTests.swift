@@ -76,8 +76,6 @@ struct HostLimitTests {
         #expect(host.streamGate.waiterCount == 0)
     }
 
-    private struct Token: BearerToken { var accessToken: String }
-
     @Test func `W15: refreshes, request interceptors and parsers need no permit of their caller`() async throws {
         let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]") }
         let plain = host(1, memory)

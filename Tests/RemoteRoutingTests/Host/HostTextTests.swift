@@ -38,12 +38,6 @@ struct HostTextTests {
         #expect(Set(transport.requests.map(\.url.absoluteString)) == [address])
     }
 
-    @Test func `a literal is a whole address`() async throws {
-        let transport = MemoryTransport { _ in .status(204) }
-        try await RemoteHost("https://api.example.com:8443/v1", transport: transport).send("/users")
-        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com:8443/v1/users"])
-    }
-
     /// Invalid texts, with the code and the part of their fault.
     private static let invalid: [(code: RouteFault.Code, part: String, texts: [String])] = [
         (

@@ -65,11 +65,6 @@ struct InterceptorTests {
         #expect(seen.current == [true, true, true, false])
     }
 
-    private struct Changing: RequestInterceptor {
-        var change: @Sendable (inout HTTPRequest) throws -> Void
-        func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
-    }
-
     struct Refused: Error {}
 
     @Test func `H2: an interceptor cannot send a request to another origin`() async throws {

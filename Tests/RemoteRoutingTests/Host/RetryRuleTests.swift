@@ -64,11 +64,8 @@ struct RetryRuleTests {
     func `H5, H22: rules do not make a failed refresh final`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/me") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
-        bench.on("POST", "/token", inTurn: .status(503), .json(Token(accessToken: "new")))
-        let host = bench.host { $0.retryRules.methods = [.get] }.authorized(
-            by: .bearer(Token(accessToken: "old")) { _, unauthenticated in
-                try await unauthenticated.send(Route(path: "/token", method: .post))
-            })
+        bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
+        let host = bench.host { $0.retryRules.methods = [.get] }.refreshing()
         let error = try await remoteError { try await host.send("/me") }
         #expect(error.code == .refreshFailed && error.failureKind == .transient)
         #expect(try await host.send("/me", as: [Int].self) == [1])

@@ -65,7 +65,7 @@ struct RetryAfterTests {
         #expect(RetryAfter.delay(in: try fields(["retry-after": value]), now: now) == expected)
     }
 
-    @Test(arguments: ["", "-1", "1.5", "soon", "1 2", "0x10", "٣"])
+    @Test(arguments: ["", "-1", "+3", "1.5", "soon", "1 2", "5, 7", "0x10", "٣", "Sun, 06 Nov 1994 08:49:37"])
     func `H7: a malformed Retry-After is ignored`(value: String) throws {
         #expect(RetryAfter.delay(in: try fields(["Retry-After": value]), now: now) == nil)
     }

@@ -106,10 +106,6 @@ struct ParsingFetcherTests {
         }
     }
 
-    private struct Tagging: RequestInterceptor {
-        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set("X-User", "7") }
-    }
-
     @Test(arguments: [
         ["Cache-Control": "max-age=60, stale-if-error=5", "Age": "20", "ETag": "\"a\""], ["Cache-Control": "no-store"],
         ["Cache-Control": "max-age=60", "Vary": "X-User"], ["Cache-Control": "max-age=60", "Vary": "Accept"],
@@ -118,7 +114,7 @@ struct ParsingFetcherTests {
     func `H9: a custom fetcher gets the same freshness and validator as a route's fetcher`(_ fields: [String: String]) async throws {
         let bench = try Bench()
         bench.on("GET", "/users/1") { _ in fields.reduce(.json(User(id: 1, name: "Ada"))) { $0.setting($1.key, to: $1.value) } }
-        let host = bench.host(time: time).intercepting(requests: Tagging())
+        let host = bench.host(time: time).intercepting(requests: Changing { try $0.fields.set("X-User", "7") })
         let fetcher = host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
         let own = try await OwnFetcher(host: host).fetch(param: 1, revalidating: nil)
         #expect(try await fetcher.fetch(param: 1, revalidating: nil) == own)

@@ -10,6 +10,9 @@ struct RouteFetcherTests {
     private struct User: Codable, Equatable, Sendable { var name: String }
 
     private let time = ManualTime(date: Date())
+    private let origin: LoopbackOrigin
+
+    init() throws { origin = try LoopbackOrigin() }
 
     private func host(_ origin: LoopbackOrigin) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), time: time)
@@ -25,8 +28,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: content is used for the lifetime of the origin, then revalidated without a transfer`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/users/7") { request in
             .json(User(name: "Ada")).tagged("v1").setting("Cache-Control", to: "max-age=60").revalidated(by: request)
         }
@@ -46,8 +47,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: changed content replaces the validator`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         let version = Lock(1)
         origin.on(.get, "/users/7") { request in
             let number = version.withLock { $0 }
@@ -63,8 +62,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: a modification date revalidates content, too`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         let date = HTTPDate.format(time.date.addingTimeInterval(-1000))
         origin.on(.get, "/users/7") { request in
             .json(User(name: "Ada")).setting("Last-Modified", to: date).setting("Cache-Control", to: "max-age=0").revalidated(by: request)
@@ -77,8 +74,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: content with no-store is not saved, and the older record is removed`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(
             .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: "max-age=1"),
             .json(User(name: "b")).setting("Cache-Control", to: "no-store, max-age=60"))
@@ -95,8 +90,6 @@ struct RouteFetcherTests {
 
     @Test(arguments: [("max-age=1", true), ("max-age=1, stale-if-error=60", true), ("max-age=1, must-revalidate", false)])
     func `H9: must-revalidate forbids stale content on errors`(control: String, isServed: Bool) async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(
             .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: control), .status(500))
         var policy = StorePolicy()
@@ -113,16 +106,10 @@ struct RouteFetcherTests {
         #expect(origin.requests.count == 2)
     }
 
-    private struct Tagging: RequestInterceptor {
-        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set("X-User", "7") }
-    }
-
     @Test(arguments: [("X-User", 2), ("Accept", 1), ("*", 2)])
     func `H9: a response that varies by an interceptor's field has a lifetime of zero`(vary: String, requests: Int) async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary) }
-        let users = users(host(origin).intercepting(requests: Tagging()))
+        let users = users(host(origin).intercepting(requests: Changing { try $0.fields.set("X-User", "7") }))
         _ = try await users[7].requireData()
         _ = try await users[7].requireData()
         #expect(origin.requests.count == requests)
@@ -130,8 +117,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: a 304 without stored content is followed by an unconditional request`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/users/7", inTurn: .notModified, .json(User(name: "a")))
         let fetcher = host(origin).fetcher(of: User.self) { (id: Int) in
             Route(path: "/users/\(id)", headers: ["If-None-Match": "\"old\""])
@@ -143,8 +128,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: a second 304 without stored content is an error`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .notModified }
         let error = await #expect(throws: RemoteError.self) { try await users(host(origin))[7].requireData() }
         #expect(error?.status == 304)
@@ -152,8 +135,6 @@ struct RouteFetcherTests {
     }
 
     @Test func `H9: ignoreLifetimes leaves lifetimes to the cacher`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }
         let users = users(host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
         _ = try await users[7].requireData()

@@ -10,6 +10,9 @@ import Testing
 
 struct RoutePageFetcherTests {
     private let time = ManualTime(date: Date())
+    private let origin: LoopbackOrigin
+
+    init() throws { origin = try LoopbackOrigin() }
 
     private func host(_ origin: LoopbackOrigin) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), time: time)
@@ -33,8 +36,6 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `H9: next links are followed to the end`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         serve(origin)
         let items = store(origin)
         #expect(try await items["apple"].requireData() == [1, 2, 3])
@@ -67,8 +68,6 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `H9: prev links are followed to the beginning`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         serve(origin)
         let items = store(origin, page: 2)
         #expect(try await items["apple"].requireData() == [4, 5, 6])
@@ -80,8 +79,6 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `C13, H9: a list of a single page is revalidated, and a list of several pages is fetched again`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         serve(origin)
         let items = store(origin)
         _ = try await items["apple"].requireData()
@@ -120,8 +117,6 @@ struct RoutePageFetcherTests {
         "file:///x",
     ])
     func `H9: a page that links to another origin is refused`(link: String) async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/orgs/apple/items") { _ in .json([1]).setting("Link", to: "<\(link)>; rel=next") }
         let error = await #expect(throws: RemoteError.self) { try await store(origin)["apple"].requireData() }
         #expect(error?.code == .foreignPageLink)
@@ -131,8 +126,6 @@ struct RoutePageFetcherTests {
 
     @Test(arguments: ["http://evil.example/x", "//evil.example/x", "x", "/../x", "/x\r\nX: y"])
     func `H9: a saved key that leads to another origin is refused before anything is sent`(key: String) async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         let cacher = MemoryCacher<String, [Int]>()
         await cacher.save(CacheRecord(content: [1], fetchedAt: time.date, nextKey: key), param: "apple")
         let items = store(origin, cacher)
@@ -146,8 +139,6 @@ struct RoutePageFetcherTests {
 
     @Test(arguments: ["items?page=2", "?page=2", "/orgs/apple/items?page=2", "./items?page=2"])
     func `H9: relative links are resolved against the response's URL`(link: String) async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         origin.on(.get, "/orgs/apple/items") { request in
             request.query("page") == nil ? .json([1]).setting("Link", to: "<\(link)>; rel=next") : .json([2])
         }
@@ -166,8 +157,6 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `H9: cursors in the body work in both directions, and cannot inject parameters`() async throws {
-        let origin = try LoopbackOrigin()
-        defer { origin.stop() }
         let (older, newer) = ("a&before=x#/../?", "b c+d")
         origin.on(.get, "/rooms/lobby/messages") { request in
             switch (request.query("after"), request.query("before")) {

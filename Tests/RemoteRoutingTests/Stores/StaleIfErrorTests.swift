@@ -215,8 +215,6 @@ struct StaleIfErrorTests {
         #expect(try await remoteError { _ = try await lists[1].requireData() }.status == 451)
     }
 
-    private struct Token: BearerToken { var accessToken: String }
-
     private final class Signing: RequestInterceptor {
         let failure = Lock<(any Error)?>(nil)
 

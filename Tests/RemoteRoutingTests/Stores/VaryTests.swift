@@ -16,12 +16,6 @@ struct VaryTests {
     /// The part of a program that writes a field.
     enum Source: CaseIterable, Sendable { case defaults, route, interceptor, authorization }
 
-    private struct Tagging: RequestInterceptor {
-        let name: String
-        let value: String
-        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set(name, value) }
-    }
-
     private let place: TemporaryDirectory
     private let time = ManualTime(date: Date())
 
@@ -49,7 +43,7 @@ struct VaryTests {
             switch source {
             case .defaults: host.defaults.append(field, value)
             case .route: headers.append(field, value)
-            case .interceptor: host = host.intercepting(requests: Tagging(name: field, value: value))
+            case .interceptor: host = host.intercepting(requests: Changing { try $0.fields.set(field, value) })
             case .authorization: host = host.authorized(by: .custom { try $0.set(field, value) })
             }
         }

@@ -22,9 +22,9 @@ struct WrappedPagesTests {
 
     private let time = ManualTime(date: Date())
 
-    private func store(_ fetcher: RoutePageFetcher<Int, Int>, _ cacher: MemoryCacher<Int, [Int]> = MemoryCacher()) -> PaginationStore<
-        Int, Int
-    > {
+    private typealias Lists = MemoryCacher<Int, [Int]>
+
+    private func store(_ fetcher: RoutePageFetcher<Int, Int>, _ cacher: Lists = Lists()) -> PaginationStore<Int, Int> {
         PaginationStore(cacher: cacher, fetcher: fetcher, time: time)
     }
 
@@ -198,16 +198,18 @@ struct WrappedPagesTests {
 
     // MARK: Circular keys
 
+    private func cursors(_ bench: Bench) -> RoutePageFetcher<Int, Int> {
+        host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) { (_: Int, cursor: PageCursor?) in
+            Route(path: "/cursors", query: ["c": cursor?.next])
+        }
+    }
+
     @Test func `C25, H9: a page that links to itself as the next page ends the list, as a guess`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/linked") { request in .json([Self.number(request) ?? 1]).setting("Link", to: "<?page=2>; rel=next") }
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
         let linked = store(host(bench).pages(of: Int.self) { (_: Int) in Route(path: "/linked") })
-        let cursors = store(
-            host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) { (_: Int, cursor: PageCursor?) in
-                Route(path: "/cursors", query: ["c": cursor?.next])
-            })
-        for list in [linked, cursors] {
+        for list in [linked, store(cursors(bench))] {
             #expect(try await list[1].requireData() == [1])
             #expect(await list[1].requestNextData() == .loaded)
             #expect(await list[1].requestNextData() == .noPage)
@@ -218,9 +220,7 @@ struct WrappedPagesTests {
     @Test func `C25: the end that a server states is no guess`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/cursors") { _ in .json(["last": "c"]) }
-        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
-            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
-        }
+        let fetcher = cursors(bench)
         let list = store(fetcher)
         #expect(try await list[1].requireData() == [1])
         #expect(list[1].guessedEnd == nil)
@@ -257,9 +257,7 @@ struct WrappedPagesTests {
     @Test func `C25: a page that is fetched without a store names its guess too`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
-        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
-            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
-        }
+        let fetcher = cursors(bench)
         #expect(try await fetcher.fetch(param: 1).nextKey == "c")
         let page = try await fetcher.fetchNext(nextKey: "c", param: 1)
         #expect(page.nextKey == nil && page.guessedEnd == .repeatedKey)

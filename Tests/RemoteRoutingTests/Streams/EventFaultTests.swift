@@ -18,10 +18,7 @@ struct EventFaultTests {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
-        let host = bench.host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(time: time, unit: 0)
         let task = Task {
             var seen: [String] = []
             for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
@@ -120,10 +117,7 @@ struct EventFaultTests {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
         let time = ManualTime()
-        let host = bench.host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { 1 }
-        }
+        let host = bench.host(time: time, unit: 1)
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         try await time.sleepers(atLeast: 1)
         #expect(time.nextDeadline == time.now.advanced(by: .milliseconds(milliseconds)))
@@ -158,10 +152,7 @@ struct EventFaultTests {
     @Test func `H20: a POST with an idempotency key reconnects with the last id, and a one-shot body does not`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/chat", inTurn: event("retry: 0\nid: 1\ndata: a\n\n"), event("data: b\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(unit: 0)
         var route = Route(path: "/chat", method: .post, body: .data(Data("x".utf8)), options: RouteOptions(idempotencyKey: .key("k")))
         var seen: [String] = []
         for try await event in host.events(for: route) { seen.append(event.data) }
@@ -178,17 +169,10 @@ struct EventFaultTests {
         #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
     }
 
-    private struct Posting: RequestInterceptor {
-        func intercept(_ request: inout HTTPRequest) async throws { request.method = .post }
-    }
-
     @Test func `H7, H20: events that an interceptor requests by POST are requested once`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }.intercepting(requests: Posting())
+        let host = bench.host(unit: 0).intercepting(requests: Changing { $0.method = .post })
         var seen: [String] = []
         for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
         #expect(seen == ["a"] && bench.asked.count == 1)
@@ -197,10 +181,7 @@ struct EventFaultTests {
     @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(unit: 0)
         let events = host.events(for: Route(path: "/chat", method: .post, options: RouteOptions(idempotencyKey: .unique)))
         for _ in 0..<2 { for try await _ in events {} }
         let keys = bench.asked.map { $0["Idempotency-Key"] ?? "none" }
@@ -250,10 +231,7 @@ struct EventFaultTests {
     @Test func `H20: an id with a control character is ignored, and does not end the stream`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(unit: 0)
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
     }

@@ -19,6 +19,7 @@ struct StreamingTests {
         var whole = Data()
         for try await piece in bytes { whole.append(piece) }
         #expect(whole == Data("0123456789".utf8))
+        #expect(try await bench.host().data(for: Route(path: "/x")) == whole)
     }
 
     @Test(arguments: TransportKind.allCases)

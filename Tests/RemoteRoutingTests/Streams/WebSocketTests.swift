@@ -33,10 +33,7 @@ struct WebSocketTests {
 
     @Test(arguments: [0, 1, 125, 126, 65_535, 65_536, 300_000])
     func `H25: texts and data of every length go both ways, masked by the client only`(_ count: Int) async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         let messages: [WebSocket.Message] = [.data(bytes), .text(String(repeating: "x", count: count)), .text("ä€🙂")]
@@ -72,10 +69,7 @@ struct WebSocketTests {
     }
 
     @Test func `H25: messages of many tasks are sent whole`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         let sent = (0..<50).map { WebSocket.Message.text(String(repeating: "\($0),", count: 1 + $0 * 100)) }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -240,10 +234,7 @@ struct WebSocketTests {
     }
 
     @Test func `H25: a server that does not answer a close is left after five seconds`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let time = ManualTime()
         let socket = try await server.host { $0.time = time }.webSocket(for: route, options: quiet)
         let isClosed = WatchedState(false)
@@ -282,10 +273,7 @@ struct WebSocketTests {
 
     @Test(arguments: [1005, 1006, 1015, 0, 999, 2999, 5000] as [UInt16])
     func `H25: a code that is never sent is refused`(_ code: UInt16) async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         #expect(try await remoteError { try await socket.close(code: .init(rawValue: code)) }.code == .invalidRoute)
         let long = String(repeating: "x", count: 124)
@@ -294,10 +282,7 @@ struct WebSocketTests {
     }
 
     @Test func `H13, H25: canceling the reader and releasing a socket end the connection`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let host = try server.host { $0.limits.concurrentStreams = 1 }
         for number in 1...3 {
             let socket = try await host.webSocket(for: route, options: quiet)
@@ -315,10 +300,7 @@ struct WebSocketTests {
     // MARK: Pings
 
     @Test func `H25: a server that does not answer pings is lost`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let options = WebSocket.Options(pingInterval: .milliseconds(20))
         let error = try await remoteError { _ = try await all(try await open(server, options)) }
         #expect(error.code == .idleTimedOut && error.isRetryable)
@@ -348,10 +330,7 @@ struct WebSocketTests {
     // MARK: Connections
 
     @Test func `H25, W11: a proxy opens a tunnel for a socket`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let proxy = try LoopbackProxy()
         let host = try server.host { $0.proxy = .http("127.0.0.1", port: proxy.port) }
         let socket = try await host.webSocket(for: route, options: quiet)
@@ -364,10 +343,7 @@ struct WebSocketTests {
 
     @Test(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"))
     func `H25, W8: a socket uses TLS, credentials and fields of its host`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let certificates = try TestCertificates.made.get()
         let front = try TLSFront(
             of: server.port, TLSFront.Settings(certificate: certificates.certificate(.good), key: certificates.key(.good)))

@@ -68,6 +68,14 @@ final class Bench: Sendable {
         }
     }
 
+    /// Creates a host without deadlines, whose random numbers all are `unit`.
+    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost {
+        host(time: time) {
+            $0.timeouts = .init()
+            $0.random = { unit }
+        }
+    }
+
     /// The requests, in order.
     var asked: [Asked] { log.withLock(\.self) }
 
@@ -169,6 +177,12 @@ func remoteError(_ operation: () async throws -> Void) async throws -> RemoteErr
 }
 
 struct NoError: Error {}
+
+/// An interceptor that changes requests.
+struct Changing: RequestInterceptor {
+    var change: @Sendable (inout HTTPRequest) throws -> Void
+    func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
+}
 
 /// A model that the tests decode.
 struct User: Codable, Hashable, Sendable {

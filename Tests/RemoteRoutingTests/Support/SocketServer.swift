@@ -33,6 +33,22 @@ final class SocketServer: Sendable {
         }
     }
 
+    /// A server that sends every message back.
+    static func echoing() throws -> SocketServer {
+        try SocketServer { peer in
+            peer.accept()
+            peer.echo()
+        }
+    }
+
+    /// A server that only reads.
+    static func silent() throws -> SocketServer {
+        try SocketServer { peer in
+            peer.accept()
+            while peer.next() != nil {}
+        }
+    }
+
     var port: UInt16 { server.port }
 
     func host(_ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {

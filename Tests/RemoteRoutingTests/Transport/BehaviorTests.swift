@@ -140,13 +140,6 @@ struct BehaviorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a slow body arrives completely`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(1))) }
-        #expect(try await bench.host().data(for: Route(path: "/x")) == Data("0123456789".utf8))
-    }
-
-    @Test(arguments: TransportKind.allCases)
     func `W7: a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }

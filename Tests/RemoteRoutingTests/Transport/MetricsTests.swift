@@ -41,14 +41,14 @@ struct MetricsTests {
 
     @Test func `W10: metrics of several exchanges are those of the last one`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .json("[1,2,3]"))
-        let log = EventRecorderBox()
+        let entries = WatchedState<[ExchangeLog.Entry]>([])
         let host = RemoteHost("a.example", transport: transport).with {
             $0.retry = .exponential(attempts: 2, base: .zero)
-        }.logging(to: ExchangeLog { log.add($0) })
+        }.logging(to: ExchangeLog { entry in entries.update { $0.append(entry) } })
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
         #expect(response.metrics?.decodedBodyBytes == 7)
         #expect(response.attempts == 2)
-        #expect(log.entries.compactMap(\.metrics?.decodedBodyBytes) == [7])
+        #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])
     }
 
     @Test func `W10: the description contains the known parts`() {
@@ -165,11 +165,4 @@ struct MetricsTests {
         #expect(metrics.version == .http1_0 && metrics.receivedBodyBytes == 5)
     }
     #endif
-
-    /// The entries of a log.
-    private final class EventRecorderBox: Sendable {
-        private let state = Lock<[ExchangeLog.Entry]>([])
-        var entries: [ExchangeLog.Entry] { state.withLock(\.self) }
-        func add(_ entry: ExchangeLog.Entry) { state.withLock { $0.append(entry) } }
-    }
 }

@@ -74,7 +74,6 @@ struct CookieCallTests {
 
     @Test(arguments: RealTransport.available)
     func `W12: the replay after a refresh sends the cookies that the 401 set`(_ transport: RealTransport) async throws {
-        struct Token: BearerToken { var accessToken: String }
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x", inTurn: .status(401).setting("Set-Cookie", to: "nonce=7"), .text("x"))
         let host = try host(origin, transport).authorized(by: .bearer(Token(accessToken: "a")) { _, _ in Token(accessToken: "b") })

@@ -92,13 +92,6 @@ struct HostileResponseTests {
         #expect(origin.acceptedConnections == 1)
     }
 
-    @Test(arguments: RealTransport.available)
-    func `W3: a 3xx without a location keeps its status`(_ transport: RealTransport) async throws {
-        let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.status(302) }
-        let error = try await remoteError { _ = try await transport.host(origin.port).data(for: Route(path: "/a")) }
-        #expect(error.status == 302)
-    }
-
     @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
     func `W7: a body truncated at any byte is an error`(_ framing: LoopbackOrigin.Response.Framing) async throws {
         let count = framing == .length ? 10 : 10 + 4 * 5 + 5 + 2

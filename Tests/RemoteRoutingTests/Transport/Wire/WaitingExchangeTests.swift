@@ -34,10 +34,7 @@ struct WaitingExchangeTests {
         let server = try await NginxServer()
         // Until its end, no other server gets the port.
         defer { withExtendedLifetime(server) {} }
-        let host = try secureHost(server.port) {
-            $0.retry = .never
-            $0.timeouts = .untilHang
-        }
+        let host = try secureHost(server.port) { $0.retry = .never }
         #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
         server.end()
         try await until("nothing listens") { !isListening(server.port) }
@@ -105,12 +102,8 @@ struct WaitingExchangeTests {
         let nginx = try await NginxServer(http2: http2)
         // The first connection is accepted and nothing more, as by one of several servers behind an address.
         let server = try relay(to: nginx) { $0 == 1 }
-        let host = try secureHost(Int(server.port)) {
-            $0.retry = .never
-            $0.timeouts = .untilHang
-        }
-        let patient = host.with { $0.timeouts = .untilHang }
-        let stalled = Task { try await patient.send("/x") }
+        let host = try secureHost(Int(server.port)) { $0.retry = .never }
+        let stalled = Task { try await host.send("/x") }
         try await until("the first connection is there") { server.acceptedConnections == 1 }
         #expect(await codes(host, 20) == Array(repeating: nil, count: 20))
         stalled.cancel()
@@ -122,17 +115,17 @@ struct WaitingExchangeTests {
         let host = try secureHost(Int(server.port)) { $0.retry = .never }
         let transport = try #require(host.transport as? CurlTransport)
         for isScoutFirst in [true, false] {
-            let early = Errors()
+            let early = Lock<[any Error]>([])
             let calls = (0..<1000).map { _ in
                 Task {
                     do { try await host.send("/x") } catch {
-                        early.errors.withLock { $0.append(error) }
+                        early.withLock { $0.append(error) }
                         throw error
                     }
                 }
             }
-            try await until("all are known") { transport.exchangeCount == 1000 || early.errors.withLock { !$0.isEmpty } }
-            try #require(early.errors.withLock { $0 }.isEmpty)
+            try await until("all are known") { transport.exchangeCount == 1000 || early.withLock { !$0.isEmpty } }
+            try #require(early.withLock { $0.isEmpty })
             for call in isScoutFirst ? calls : calls.reversed() { call.cancel() }
             for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
             try await until("all have ended") { transport.exchangeCount == 0 }
@@ -144,9 +137,5 @@ struct WaitingExchangeTests {
         call.cancel()
         _ = await call.result
     }
-}
-
-private final class Errors: Sendable {
-    let errors = Lock<[any Error]>([])
 }
 #endif
