@@ -64,8 +64,7 @@ struct CancellationTests {
         }
         try await release()
         // The next request waits behind the canceled ones.
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(origin.port, over: transport)
         #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
         #expect(origin.requests.map(\.path).filter { $0 != "/holder" } == ["/next"])
     }
@@ -90,8 +89,7 @@ struct CancellationTests {
                 }
             }
         }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: session)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(origin.port, over: session)
         #expect(try await host.data(for: Route(path: "/next", method: method)) == Data("/next".utf8))
         #expect(origin.requests.map(\.path) == ["/next"])
         #expect(memory.requests.isEmpty)

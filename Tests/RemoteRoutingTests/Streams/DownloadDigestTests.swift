@@ -69,11 +69,7 @@ struct DownloadDigestTests {
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return breaks.current ? response.misbehaving(.truncate(afterBodyBytes: 150_000)) : response
         }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with {
-                $0.retry = .never
-                $0.timeouts = .untilHang
-            }
+        let host = RemoteHost(origin.port, over: URLSessionTransport()).with { $0.retry = .never }
         let found = WatchedState<[String]>([])
         func download() async throws {
             try await host.download(Route(path: "/f"), to: directory.target, sha256: isExpected ? digest : nil) { _ in

@@ -48,10 +48,7 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
 
     /// Creates a host for a port of this machine.
     func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: try make()).with {
-            $0.timeouts = .untilHang
-            change(&$0)
-        }
+        RemoteHost(port, over: try make()).with(change)
     }
 }
 
@@ -74,6 +71,12 @@ extension ExchangeLimits {
 }
 
 extension RemoteHost {
+    /// Creates a host for a port of this machine, with deadlines that only a hang reaches.
+    init(_ port: UInt16, over transport: any Transport) {
+        self.init(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport)
+        timeouts = .untilHang
+    }
+
     /// Creates a host without a network, with deadlines that only a hang reaches unless the test controls the time.
     ///
     /// The compiler prefers this initializer for a `MemoryTransport`. On a busy machine, even an exchange without a network may exceed the

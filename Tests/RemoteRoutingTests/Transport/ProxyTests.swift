@@ -116,12 +116,7 @@ struct ProxyTests {
         #expect(try await code(.socks5("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.http("nowhere.invalid", port: 3128)) == .proxyUnreachable)
         let proxy = try LoopbackProxy()
-        let unreachable = RemoteHost(
-            HostConfiguration("127.0.0.1", scheme: .http, port: closed), transport: try RealTransport.curl.make()
-        ).with {
-            $0.retry = .never
-            $0.timeouts = .untilHang
-        }
+        let unreachable = try RealTransport.curl.host(UInt16(closed)) { $0.retry = .never }
         #expect(try await remoteError { try await unreachable.send("/x") }.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await socks.send("/x") }.code == .connectionRefused)

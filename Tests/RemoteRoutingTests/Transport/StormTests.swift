@@ -19,8 +19,7 @@ struct StormTests {
         origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try kind.make()
-        var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        var host = RemoteHost(origin.port, over: transport)
         let routes =
             ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
@@ -66,8 +65,7 @@ struct StormTests {
         await #expect(processExitsWith: .success) { [name = kind.rawValue as String] in
             let transport = try #require(RealTransport(rawValue: name)).make()
             let origin = try LoopbackOrigin { $0.path == "/bomb" ? .gzipBomb(inflatingTo: 200_000_000) : .text("x") }
-            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-                .with { $0.timeouts = .untilHang }
+            let host = RemoteHost(origin.port, over: transport)
             // The first exchange loads what all of them share.
             _ = try await host.data(for: Route(path: "/x"))
             let before = ProcessState.residentBytes

@@ -18,8 +18,7 @@ struct FloodTests {
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let server = try await FrameServer(plan)
         let hostile = try secureHost(server.port) { $0.retry = .never }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(quiet.port)), transport: hostile.transport)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(quiet.port, over: hostile.transport)
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
         try await server.wait(for: 1, "R")
         let arrived = WatchedState(0)
@@ -51,9 +50,8 @@ struct FloodTests {
         let silent = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").misbehaving(.neverAnswer) }
         let server = try await FrameServer("empty data")
         let hostile = try secureHost(server.port) { $0.retry = .never }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(silent.port)), transport: hostile.transport).with {
-            $0.retry = .never
-            $0.timeouts = .init(head: .milliseconds(50))
+        let host = RemoteHost(silent.port, over: hostile.transport).with {
+            ($0.retry, $0.timeouts) = (.never, .init(head: .milliseconds(50)))
         }
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
         try await server.wait(for: 1, "R")

@@ -50,8 +50,7 @@ struct FlowTests {
             .repeating(Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7) }), times: megabytes * 16)
         }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(origin.port, over: transport)
         let bytes = try await host.bytes(for: Route(path: "/x"))
         try await until("half of the limit is unread") { bytes.unreadBytes > 1 << 19 }
         for _ in 0..<20_000 { await Task.yield() }
@@ -80,7 +79,7 @@ struct FlowTests {
         let width = min(rounds(600, quick: 300), room / 2 - 600)
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             $0.limits.concurrentStreams = 10_000
             $0.limits.memoryBytes = 65_536
             $0.timeouts = .init()
@@ -190,10 +189,9 @@ struct FlowTests {
         origin.on(.get, "/late") { _ in .text("x").misbehaving(.neverAnswer) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             // More than the transport runs at once, so that some wait in its queue and none at the host.
             $0.limits.concurrentExchanges = 1000
-            $0.timeouts = .untilHang
         }
         let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
         func round() async throws {
@@ -228,10 +226,7 @@ struct FlowTests {
     }
 
     private func host(_ port: UInt16, _ transport: CurlTransport, width: Int) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
-            $0.limits.concurrentExchanges = width
-            $0.timeouts = .untilHang
-        }
+        RemoteHost(port, over: transport).with { $0.limits.concurrentExchanges = width }
     }
 
     /// Whether a test uses a libcurl that cannot ask before it sends, which needs a C compiler.
@@ -383,9 +378,8 @@ struct FlowTests {
         origin.on(.get, "/body") { _ in LoopbackOrigin.Response.data(body).framed(.chunked(bytes: 1000)) }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 5, every: .milliseconds(1))) }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             $0.limits.concurrentExchanges = 64
-            $0.timeouts = .untilHang
             $0.retry = .never
         }
         let done = WatchedState((succeeded: 0, canceled: 0))

@@ -109,8 +109,7 @@ struct GzipTests {
     @Test func `H8: a streamed bomb is decoded only as far as it is read`() async throws {
         let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 400_000_000) }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(origin.port, over: transport)
         var count = 0
         for try await piece in try await host.bytes(for: Route(path: "/x")) {
             #expect(piece.count <= 65_536)

@@ -16,9 +16,8 @@ struct HostileResponseTests {
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
         let transport = try RealTransport.curl.make()
         // The deadlines only detect hangs, because every response ends with its connection.
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             $0.retry = .never
-            $0.timeouts = .untilHang
             $0.limits.redirects = 0
         }
         let seen = WatchedState<[String: Int]>([:])

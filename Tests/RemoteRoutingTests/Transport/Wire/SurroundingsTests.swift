@@ -82,14 +82,18 @@ struct SurroundingsTests {
 
     // MARK: Proxies
 
+    private func errors(of proxy: String) async throws -> (lines: [String], code: Int32) {
+        try await client(
+            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+    }
+
     @Test(arguments: [
-        "ftp://user:secret@127.0.0.1:1", "socks9://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:port",
-        "http://user:secret@127.0.0.1:99999",
-        "http://user:secret@[::1", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1", "http://user:secret@:",
+        "ftp://user:secret@127.0.0.1:1", "socks9://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:port", "http://user:secret@[::1",
+        "http://user:secret@127.0.0.1:99999", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1",
+        "http://user:secret@:",
     ])
     func `W11: no error contains the credentials of a proxy`(_ proxy: String) async throws {
-        let (lines, code) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let (lines, code) = try await errors(of: proxy)
         #expect(lines.count >= 2 && code == 0)
         #expect(!lines.joined().contains("secret"), "\(lines)")
         #expect(!lines.contains("x"), "the proxy is not used")
@@ -100,17 +104,13 @@ struct SurroundingsTests {
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
         }
-        let proxy = "http://user:secret@127.0.0.1:\(server.port)"
-        let (lines, _) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let (lines, _) = try await errors(of: "http://user:secret@127.0.0.1:\(server.port)")
         #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnauthorized", "proxyUnauthorized"], "\(lines)")
         #expect(!lines.joined().contains("secret"))
     }
 
     @Test func `W11: an unreachable environment proxy has a separate error code`() async throws {
-        let proxy = "http://127.0.0.1:1"
-        let (lines, _) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let (lines, _) = try await errors(of: "http://127.0.0.1:1")
         #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnreachable", "proxyUnreachable"], "\(lines)")
     }
 
