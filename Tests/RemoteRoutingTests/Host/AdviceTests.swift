@@ -100,8 +100,7 @@ struct AdviceTests {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)
         try await RemoteHost("a.example", transport: memory).send("/x")
-        #expect(manual.path.status == .offline)
-        #expect(memory.requests.count == 1)
+        #expect(manual.path.status == .offline && memory.requests.count == 1)
     }
 
     #if !canImport(Network)
@@ -147,8 +146,7 @@ struct AdviceTests {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
-        #expect(error.requestID == "r-7")
-        #expect(error.problem?.title == "Down")
+        #expect(error.requestID == "r-7" && error.problem?.title == "Down", "\(error)")
         #expect(
             error.description
                 == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server responded with 503 Service Unavailable; "

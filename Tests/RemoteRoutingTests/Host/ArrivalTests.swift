@@ -21,9 +21,7 @@ struct ArrivalTests {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.resetBeforeHead) }
         let host = try transport.host(origin.port)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: method, body: .data(Data("abc".utf8)))) }
-        #expect(error.code == .connectionLost)
-        #expect(error.mayHaveArrived)
-        #expect(!error.isRetryable)
+        #expect(error.code == .connectionLost && error.mayHaveArrived && !error.isRetryable, "\(error)")
         #expect(origin.requests.count == 1)
     }
 
@@ -35,8 +33,7 @@ struct ArrivalTests {
         defer { withExtendedLifetime(port) {} }
         let host = try transport.host(.init(port.number))
         let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
-        #expect(error.code == .connectionRefused)
-        #expect(!error.mayHaveArrived)
+        #expect(error.code == .connectionRefused && !error.mayHaveArrived, "\(error)")
     }
 
     /// The server does not use TLS, so the request is never sent. FoundationNetworking does not report this.
@@ -77,8 +74,7 @@ struct ArrivalTests {
             _ = try await task.value
             Issue.record("a canceled exchange succeeded")
         } catch let failure as TransportFailure {
-            #expect(failure.code == .cancelled)
-            #expect(!failure.mayHaveArrived)
+            #expect(failure.code == .cancelled && !failure.mayHaveArrived)
         }
         #expect(origin.requests.isEmpty)
     }
@@ -98,9 +94,7 @@ struct ArrivalTests {
     @Test func `H18, W2: an earlier attempt that may have arrived counts`() async throws {
         let host = ArrivalTests.host(inTurn: .failure(ArrivalTests.lost), .failure(ArrivalTests.refused), .failure(ArrivalTests.refused))
         let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .connectionRefused)
-        #expect(error.attempts == 3)
-        #expect(error.mayHaveArrived)
+        #expect(error.code == .connectionRefused && error.attempts == 3 && error.mayHaveArrived, "\(error)")
     }
 
     @Test(arguments: [(301, true), (302, true), (303, true), (307, false), (308, false)])
@@ -110,16 +104,14 @@ struct ArrivalTests {
             .failure(ArrivalTests.refused)
         ).with { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
-        #expect(error.code == .connectionRefused)
-        #expect(error.mayHaveArrived == mayHaveArrived)
+        #expect(error.code == .connectionRefused && error.mayHaveArrived == mayHaveArrived, "\(error)")
     }
 
     @Test func `H18, W2: a rejection before new credentials does not count as arrival`() async throws {
         let host = ArrivalTests.host(inTurn: .success(.status(401)), .failure(ArrivalTests.refused)).authorized(
             by: .bearer(Token(accessToken: "old")) { _, _ in Token(accessToken: "new") })
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
-        #expect(error.code == .connectionRefused)
-        #expect(!error.mayHaveArrived)
+        #expect(error.code == .connectionRefused && !error.mayHaveArrived, "\(error)")
     }
 
     @Test func `H18, W2: failed and undecodable responses mean arrival, and a build error does not`() async throws {
@@ -128,11 +120,9 @@ struct ArrivalTests {
         let undecodable = try await remoteError {
             _ = try await ArrivalTests.host(inTurn: .success(.json("[]"))).send("/x", method: .post, as: Int.self)
         }
-        #expect(undecodable.stage == .decode)
-        #expect(undecodable.mayHaveArrived)
+        #expect(undecodable.stage == .decode && undecodable.mayHaveArrived)
         let unbuilt = try await remoteError { try await ArrivalTests.host().send("/../x", method: .post) }
-        #expect(unbuilt.stage == .build)
-        #expect(!unbuilt.mayHaveArrived)
+        #expect(unbuilt.stage == .build && !unbuilt.mayHaveArrived)
     }
 
     private struct Stuck: RequestInterceptor {
@@ -153,8 +143,7 @@ struct ArrivalTests {
         if isSent { try await sent.wait { $0 == 1 ? () : nil } }
         try await time.advance(by: .seconds(6), sleepers: 1)
         let error = try await remoteError { try await task.value }
-        #expect(error.code == .overallTimedOut)
-        #expect(error.mayHaveArrived == isSent)
+        #expect(error.code == .overallTimedOut && error.mayHaveArrived == isSent, "\(error)")
     }
 
     @Test(arguments: RealTransport.available, [true, false])

@@ -91,8 +91,7 @@ struct CancellationTests {
         }
         let host = RemoteHost(origin.port, over: session)
         #expect(try await host.data(for: Route(path: "/next", method: method)) == Data("/next".utf8))
-        #expect(origin.requests.map(\.path) == ["/next"])
-        #expect(memory.requests.isEmpty)
+        #expect(origin.requests.map(\.path) == ["/next"] && memory.requests.isEmpty)
     }
 
     /// Cancels its own call when a response has arrived.
@@ -182,8 +181,7 @@ struct CancellationTests {
         }
         task.cancel()
         let error = try await remoteError { _ = try await task.value }
-        #expect(error.stage == .cancelled)
-        #expect(error.failureKind == .cancelled)
+        #expect(error.stage == .cancelled && error.failureKind == .cancelled, "\(error)")
         if place == .beforeStart || place == .requestInterceptor { #expect(memory.requests.isEmpty) }
         #expect(memory.requests.count <= 1)
         isOver.update { $0 = true }

@@ -17,8 +17,7 @@ struct RetryTests {
         bench.on("GET", "/x", inTurn: .status(status), .status(status), .json([1]))
         let host = bench.host { $0.random = { 0 } }
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
-        #expect(response.attempts == 3)
-        #expect(bench.asked.count == 3)
+        #expect(response.attempts == 3 && bench.asked.count == 3)
     }
 
     @Test(arguments: RealTransport.available, [400, 401, 404, 409, 500, 501, 505, 520, 599])
@@ -26,9 +25,7 @@ struct RetryTests {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .status(status) }
         let error = try await remoteError { try await bench.host().send("/x") }
-        #expect(error.attempts == 1)
-        #expect(error.failureKind == .permanent)
-        #expect(bench.asked.count == 1)
+        #expect(error.attempts == 1 && error.failureKind == .permanent && bench.asked.count == 1, "\(error)")
     }
 
     @Test(
@@ -43,8 +40,7 @@ struct RetryTests {
         let options = RouteOptions(idempotencyKey: hasKey ? .unique : nil)
         let route = Route(path: "/x", method: try #require(HTTPMethod(rawValue: method)), options: options)
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send(route) }
-        #expect(error.attempts == count)
-        #expect(bench.asked.count == count)
+        #expect(error.attempts == count && bench.asked.count == count, "\(error)")
         #expect(Set(bench.asked.map { $0["Idempotency-Key"] }).count == 1)
         #expect((bench.asked.first?["Idempotency-Key"] != nil) == hasKey)
         #expect(error.isRetryable == (count > 1))
@@ -75,8 +71,7 @@ struct RetryTests {
         let error = try await remoteError {
             try await bench.host { $0.random = { 0 } }.send(Route(path: "/x", method: .put, body: .stream(body)))
         }
-        #expect(error.attempts == 1)
-        #expect(bench.asked.map(\.body) == [Data("abc".utf8)])
+        #expect(error.attempts == 1 && bench.asked.map(\.body) == [Data("abc".utf8)], "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -147,8 +142,7 @@ struct RetryTests {
         let bench = try Bench(transport.kind)
         bench.origin.goDown()
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x") }
-        #expect(error.code == .connectionRefused)
-        #expect(error.attempts == 3)
+        #expect(error.code == .connectionRefused && error.attempts == 3, "\(error)")
         try bench.origin.comeBack()
         bench.on("GET", "/x") { _ in .status(204) }
         try await bench.host().send("/x")

@@ -106,8 +106,7 @@ struct SharedTokenTests {
         #expect(try await first.send("/x", as: [Int].self) == [1])
         // The second user has not read the place since, or never.
         #expect(try await second.send("/x", as: [Int].self) == [1])
-        #expect(tokens.current.accessToken == "a2")
-        #expect(issuer.state.withLock(\.refreshes) == 1)
+        #expect(tokens.current.accessToken == "a2" && issuer.state.withLock(\.refreshes) == 1)
         // The next launch begins with the kept token, so no request is rejected.
         let (third, _) = user(expired)
         let log = WatchedState<[Int]>([])

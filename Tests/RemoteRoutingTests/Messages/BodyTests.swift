@@ -42,8 +42,7 @@ struct BodyTests {
 
     @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
-        #expect(error?.code == .notEncodable)
-        #expect(error?.message.contains("secret") == true)
+        #expect(error?.code == .notEncodable && error?.message.contains("secret") == true)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 

@@ -27,8 +27,7 @@ struct EventFaultTests {
         // The first connection delivered an event, so the next one follows at once; each further one waits.
         for count in 2...3 {
             try await time.sleepers(atLeast: 1)
-            #expect(bench.asked.count == count)
-            #expect(time.nextDeadline == time.now.advanced(by: .seconds(1)))
+            #expect(bench.asked.count == count && time.nextDeadline == time.now.advanced(by: .seconds(1)))
             time.advance(by: .seconds(1))
         }
         #expect(try await task.value == ["a"])
@@ -74,8 +73,7 @@ struct EventFaultTests {
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         for count in 1...20 {
             try await time.sleepers(atLeast: 1)
-            #expect(memory.requests.count == count)
-            #expect(time.nextDeadline == time.now.advanced(by: wait))
+            #expect(memory.requests.count == count && time.nextDeadline == time.now.advanced(by: wait))
             time.advance(by: wait)
         }
         try await time.sleepers(atLeast: 1)
@@ -278,8 +276,7 @@ struct EventFaultTests {
         try await time.sleepers(atLeast: 1)
         task.cancel()
         let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
-        #expect(error.operation == "GET https://a.example/x")
+        #expect(error.code == .cancelled && error.operation == "GET https://a.example/x", "\(error)")
     }
 
     @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {

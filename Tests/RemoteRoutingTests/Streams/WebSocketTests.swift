@@ -187,8 +187,7 @@ struct WebSocketTests {
             peer.accept(field)
             peer.next()
         }
-        let error = try await remoteError { _ = try await open(server, WebSocket.Options(protocols: ["mine"])) }
-        #expect(error.code == .protocolViolation)
+        #expect(try await remoteError { _ = try await open(server, WebSocket.Options(protocols: ["mine"])) }.code == .protocolViolation)
         try await server.ended.wait { $0 == 1 ? () : nil }
     }
 

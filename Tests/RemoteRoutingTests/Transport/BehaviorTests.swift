@@ -15,13 +15,10 @@ struct BehaviorTests {
         bench.on("POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
         let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
         let response = try await bench.host().response(for: route, as: User.self)
-        #expect(response.value == User(id: 7, name: "Ada"))
-        #expect(response.status == 201)
-        #expect(response.attempts == 1)
+        #expect(response.value == User(id: 7, name: "Ada") && response.status == 201 && response.attempts == 1)
         let asked = try #require(bench.asked.first)
         #expect(asked.body == Data(#"{"id":7,"name":"Ada"}"#.utf8))
-        #expect(asked["Content-Type"] == "application/json")
-        #expect(asked["Cookie"] == nil)
+        #expect(asked["Content-Type"] == "application/json" && asked["Cookie"] == nil)
     }
 
     /// Not `Sendable`, but returned to the caller all the same.
@@ -57,9 +54,7 @@ struct BehaviorTests {
             #expect(user.id == 1)
         } else {
             let error = try await remoteError { _ = try await host.send("/x", method: .post, as: User.self) }
-            #expect(error.stage == .status)
-            #expect(error.code == .badStatus)
-            #expect(error.status == status)
+            #expect(error.stage == .status && error.code == .badStatus && error.status == status, "\(error)")
             #expect(error.details(as: User.self) == User(id: 1, name: "x"))
         }
     }
@@ -69,8 +64,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
-        #expect(error.code == .unexpectedType)
-        #expect(error.stage == .decode)
+        #expect(error.code == .unexpectedType && error.stage == .decode, "\(error)")
         #expect(error.body == Data(#"{"id":1,"name":"x"}"#.utf8))
     }
 
@@ -107,8 +101,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/null") { _ in .json(literal: "null") }
         #expect(try await bench.host().send("/null", as: User?.self) == nil)
-        let error = try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }
-        #expect(error.status == 404)
+        #expect(try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }.status == 404)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -124,9 +117,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
-        #expect(error.code == .undecodable)
-        #expect(error.message.contains("[1].id"))
-        #expect(!error.description.contains("secret"))
+        #expect(error.code == .undecodable && error.message.contains("[1].id") && !error.description.contains("secret"), "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
@@ -134,9 +125,7 @@ struct BehaviorTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
-        #expect(error.code == .connectionLost)
-        #expect(error.stage == .transport)
-        #expect(error.isRetryable)
+        #expect(error.code == .connectionLost && error.stage == .transport && error.isRetryable, "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -175,8 +164,7 @@ struct BehaviorTests {
         // The response never ends by itself.
         bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.stall(afterBodyBytes: 1_000_000)) }
         let error = try await remoteError { _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x")) }
-        #expect(error.code == .bodyTooLarge)
-        #expect(!error.isRetryable)
+        #expect(error.code == .bodyTooLarge && !error.isRetryable, "\(error)")
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
     }
 
@@ -193,8 +181,7 @@ struct BehaviorTests {
         }
         task.cancel()
         let error = try await remoteError { _ = try await task.value }
-        #expect(error.stage == .cancelled)
-        #expect(error.failureKind == .cancelled)
+        #expect(error.stage == .cancelled && error.failureKind == .cancelled, "\(error)")
         if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
     }
 
@@ -211,9 +198,7 @@ struct BehaviorTests {
         #expect(time.sleeperCount == 1)
         time.advance(by: .milliseconds(1))
         let error = try await remoteError { _ = try await task.value }
-        #expect(error.code == .headTimedOut)
-        #expect(error.stage == .timeout)
-        #expect(error.isRetryable)
+        #expect(error.code == .headTimedOut && error.stage == .timeout && error.isRetryable, "\(error)")
         if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
     }
 
@@ -254,9 +239,7 @@ struct BehaviorTests {
         try await events.wait { $0.contains(.waiting(.seconds(40))) ? () : nil }
         time.advance(by: .seconds(40))
         let error = try await remoteError { _ = try await task.value }
-        #expect(error.status == 503)
-        #expect(error.attempts == 2)
-        #expect(bench.asked.count == 2)
+        #expect(error.status == 503 && error.attempts == 2 && bench.asked.count == 2, "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -268,8 +251,6 @@ struct BehaviorTests {
         let task = Task { try await host.data(for: Route(path: "/x")) }
         try await time.advance(by: .seconds(60), sleepers: 1)
         let error = try await remoteError { _ = try await task.value }
-        #expect(error.code == .overallTimedOut)
-        #expect(!error.isRetryable)
-        #expect(error.operation.hasSuffix("/x"))
+        #expect(error.code == .overallTimedOut && !error.isRetryable && error.operation.hasSuffix("/x"), "\(error)")
     }
 }

@@ -34,8 +34,7 @@ struct MetricsTests {
         let call = Task { try await host.dataResponse(for: Route(path: "/x")) }
         try await time.advance(by: .seconds(7), sleepers: 1)
         let metrics = try #require(try await call.value.metrics)
-        #expect(metrics.firstByte == .seconds(7))
-        #expect(metrics.total == .seconds(7))
+        #expect(metrics.firstByte == .seconds(7) && metrics.total == .seconds(7))
         #expect(metrics.version == nil && metrics.isReused == nil)
     }
 
@@ -46,8 +45,7 @@ struct MetricsTests {
             $0.retry = .exponential(attempts: 2, base: .zero)
         }.logging(to: ExchangeLog { entry in entries.update { $0.append(entry) } })
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
-        #expect(response.metrics?.decodedBodyBytes == 7)
-        #expect(response.attempts == 2)
+        #expect(response.metrics?.decodedBodyBytes == 7 && response.attempts == 2)
         #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])
     }
 

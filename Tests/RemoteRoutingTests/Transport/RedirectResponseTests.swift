@@ -27,9 +27,7 @@ struct RedirectResponseTests {
             // A host of its own, because a POST fails on a connection that the origin closes at that moment.
             let host = try transport.host(origin.port) { $0.retry = .never }
             let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
-            #expect(error.code == .badStatus)
-            #expect(error.status == status)
-            #expect(error.fields["X-Mark"] == "m")
+            #expect(error.code == .badStatus && error.status == status && error.fields["X-Mark"] == "m", "\(error)")
             // FoundationNetworking drops the body of a redirect without a location.
             if transport == .curl { #expect(error.body == Data(content.utf8)) }
         }
@@ -55,8 +53,7 @@ struct RedirectResponseTests {
         let origin = try origin { _ in "HTTP/1.1 302 Found\nContent-Length: 4\nLocation: \(location)\n\nmore" }
         let host = try transport.host(origin.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .redirectRefused)
-        #expect(error.status == 302)
+        #expect(error.code == .redirectRefused && error.status == 302, "\(error)")
     }
 
     @Test(arguments: RealTransport.available)
@@ -69,8 +66,7 @@ struct RedirectResponseTests {
                 return { _ in parts.next() }
             })
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: body)) }
-        #expect(error.status == 307)
-        #expect(error.body == Data("hello".utf8))
+        #expect(error.status == 307 && error.body == Data("hello".utf8), "\(error)")
     }
 
     @Test(arguments: RealTransport.available, [HTTPMethod.get, .head])
@@ -81,15 +77,12 @@ struct RedirectResponseTests {
         if method == .get, transport == .curl {
             #expect(try await host.data(for: route) == Data(#"{"q":"lamp"}"#.utf8))
             let seen = try #require(origin.requests.first)
-            #expect(seen.method == .get)
-            #expect(seen.headers["Content-Length"] == "12")
-            #expect(seen.headers["Content-Type"] == "application/json")
+            #expect(seen.method == .get && seen.headers["Content-Length"] == "12" && seen.headers["Content-Type"] == "application/json")
         } else {
             let error = try await remoteError { _ = try await host.data(for: route) }
             #expect(error.stage == .build)
             #expect(error.code == (method == .get ? .unsupported : .invalidRoute))
-            #expect(!error.mayHaveArrived)
-            #expect(origin.requests.isEmpty)
+            #expect(!error.mayHaveArrived && origin.requests.isEmpty, "\(error)")
         }
     }
 }

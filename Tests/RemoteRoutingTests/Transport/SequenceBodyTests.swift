@@ -88,8 +88,7 @@ struct SequenceBodyTests {
         bench.on("POST", "/x") { _ in .status(204) }
         let pieces = lengths.pieces.map { Data(count: $0) }
         let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces), length: lengths.stated)
-        let error = try await remoteError { try await bench.host().send(post(body)) }
-        #expect(error.code == .bodyUnreadable)
+        #expect(try await remoteError { try await bench.host().send(post(body)) }.code == .bodyUnreadable)
         if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
         #expect(bench.asked.isEmpty)
     }
@@ -160,8 +159,7 @@ struct SequenceBodyTests {
         let task = Task { [route = post(HTTPBodyStream(endless))] in try await host.send(route) }
         try await until("the body is sent") { endless.calls.current > 2 }
         try await leaveIdle(seconds: 1)
-        #expect(endless.calls.current < 64)
-        #expect(!endless.ended.current)
+        #expect(endless.calls.current < 64 && !endless.ended.current)
         task.cancel()
         #expect(try await remoteError { try await task.value }.code == .cancelled)
         try await until("the sequence ends") { endless.ended.current }

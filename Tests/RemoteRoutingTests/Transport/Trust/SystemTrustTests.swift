@@ -61,8 +61,7 @@ struct SystemTrustTests {
     ) async throws {
         let server = try OpenSSLServer(certificates.certificate(name), key: certificates.key(name))
         let pins = name == .selfSigned ? [try certificates.pin(name)] : []
-        let error = try await remoteError { _ = try await body(of: server) { $0.pins = Set(pins) } }
-        #expect(error.code == code)
+        #expect(try await remoteError { _ = try await body(of: server) { $0.pins = Set(pins) } }.code == code)
     }
 }
 
