@@ -1,8 +1,9 @@
 import Foundation
 import LoopbackOrigin
 import RemoteRouting
-import StoreCore
 import RemoteRoutingTesting
+import StoreCore
+import StoreCoreTesting
 import Testing
 
 /// The transport of a test; the behavior must be the same on each.
@@ -188,4 +189,24 @@ struct Changing: RequestInterceptor {
 struct User: Codable, Hashable, Sendable {
     var id: Int
     var name: String
+}
+
+extension ManualTime {
+    /// Waits for sleepers, and advances the clocks.
+    func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
+        try await sleepers(atLeast: count, fileID: fileID, line: line)
+        advance(by: duration)
+    }
+}
+
+/// The resources of the process, as the system counts them.
+enum ProcessState {
+    /// The resident memory in bytes; `nil` without a `/proc` file system.
+    static var residentBytes: Int? {
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
+        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4096 }
+    }
+
+    /// The number of open files and sockets; `nil` without a `/proc` file system.
+    static var openFiles: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
 }

@@ -1,10 +1,14 @@
 #if os(Linux)
 import Dispatch
 import Foundation
-import RemoteRouting
+import Glibc
+import LoopbackOrigin
 import StoreCore
 import Testing
 import Trials
+
+@testable import RemoteHTTP
+@testable import RemoteRouting
 
 /// HTTP/2 bodies without a length, and servers with HTTP/2 only.
 @Suite(
@@ -114,6 +118,136 @@ struct HTTP2BodyTests {
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")
         #expect(server.ending().requests == 1)
+    }
+}
+
+/// Exchanges that wait for the connection of another one, which comes to nothing.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
+    .timeLimit(.minutes(hangMinutes)))
+struct WaitingExchangeTests {
+    private func codes(_ host: RemoteHost, _ count: Int) async -> [RemoteError.Code?] {
+        await withTaskGroup(of: RemoteError.Code?.self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    do {
+                        _ = try await host.data(for: Route(path: "/x"))
+                        return nil
+                    } catch {
+                        return (error as? RemoteError)?.code
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    @Test func `W9: exchanges fail if the server of their shared connection is gone`() async throws {
+        let server = try await NginxServer()
+        // Until its end, no other server gets the port.
+        defer { withExtendedLifetime(server) {} }
+        let host = try secureHost(server.port) { $0.retry = .never }
+        #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
+        server.end()
+        try await until("nothing listens") { !isListening(server.port) }
+        let failed = await codes(host, 50)
+        // The end of a connection may not have arrived yet when an exchange takes the connection.
+        #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
+        let transport = try #require(host.transport as? CurlTransport)
+        try await until("all have ended") { transport.exchangeCount == 0 }
+    }
+
+    /// A server in between that passes nothing on to the clients of some connections, by their numbers.
+    private func relay(to nginx: NginxServer, _ isSilent: @escaping @Sendable (Int) -> Bool) throws -> RawServer {
+        let port = UInt16(nginx.port)
+        let count = Lock(0)
+        return try RawServer { client in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard let other = RawConnection(to: port) else { return client.drain() }
+            let ended = DispatchSemaphore(value: 0)
+            Thread {
+                client.pass(to: other) { _, _ in true }
+                shutdown(other.socket, Int32(SHUT_RDWR))
+                ended.signal()
+            }.start()
+            other.pass(to: client) { bytes, _ in
+                if isSilent(number) { bytes = [] }
+                return true
+            }
+            shutdown(client.socket, Int32(SHUT_RDWR))
+            shutdown(other.socket, Int32(SHUT_RDWR))
+            ended.wait()
+            close(other.socket)
+        }
+    }
+
+    @Test func `W4, W9: a connection on which nothing more arrives is abandoned`() async throws {
+        let nginx = try await NginxServer()
+        let isSilent = Lock(false)
+        let server = try relay(to: nginx) { number in number == 1 && isSilent.withLock(\.self) }
+        let patient = try secureHost(Int(server.port)) { $0.retry = .never }
+        _ = try await patient.data(for: Route(path: "/x"))
+        isSilent.withLock { $0 = true }
+        // Keeps the silent connection in use between the others.
+        let waiting = Task { try await patient.data(for: Route(path: "/x")) }
+        let transport = try #require(patient.transport as? CurlTransport)
+        try await until("an exchange waits") { transport.exchangeCount == 1 }
+        var results: [RemoteError.Code?] = []
+        // A busy machine may need longer than the first limits for a handshake.
+        var limit = Duration.seconds(1)
+        while results.count < 10, !results.contains(nil) {
+            results += await codes(patient.with { $0.timeouts.head = limit }, 1)
+            limit = limit * 2
+        }
+        waiting.cancel()
+        _ = await waiting.result
+        try #require(results.last == .some(nil) && results.dropLast().allSatisfy { $0 == .headTimedOut }, "\(results)")
+        _ = try await patient.data(for: Route(path: "/x"))
+        #expect(server.acceptedConnections <= results.count + 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `W4, W9: a handshake that never ends delays no other exchange with the origin`(_ http2: Bool) async throws {
+        let nginx = try await NginxServer(http2: http2)
+        // The first connection is accepted and nothing more, as by one of several servers behind an address.
+        let server = try relay(to: nginx) { $0 == 1 }
+        let host = try secureHost(Int(server.port)) { $0.retry = .never }
+        let stalled = Task { try await host.send("/x") }
+        try await until("the first connection is there") { server.acceptedConnections == 1 }
+        #expect(await codes(host, 20) == Array(repeating: nil, count: 20))
+        stalled.cancel()
+        _ = await stalled.result
+    }
+
+    @Test func `W13: a thousand exchanges that wait for a handshake end with their callers`() async throws {
+        let server = try RawServer { $0.drain() }
+        let host = try secureHost(Int(server.port)) { $0.retry = .never }
+        let transport = try #require(host.transport as? CurlTransport)
+        for isScoutFirst in [true, false] {
+            let early = Lock<[any Error]>([])
+            let calls = (0..<1000).map { _ in
+                Task {
+                    do { try await host.send("/x") } catch {
+                        early.withLock { $0.append(error) }
+                        throw error
+                    }
+                }
+            }
+            try await until("all are known") { transport.exchangeCount == 1000 || early.withLock { !$0.isEmpty } }
+            try #require(early.withLock { $0.isEmpty })
+            for call in isScoutFirst ? calls : calls.reversed() { call.cancel() }
+            for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
+            try await until("all have ended") { transport.exchangeCount == 0 }
+        }
+        // The next one connects at once.
+        let before = server.acceptedConnections
+        let call = Task { try await host.send("/x") }
+        try await until("a connection is there") { server.acceptedConnections > before }
+        call.cancel()
+        _ = await call.result
     }
 }
 #endif
