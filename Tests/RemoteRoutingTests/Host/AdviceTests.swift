@@ -256,8 +256,7 @@ struct RemoteErrorTests {
         (.idleTimedOut, nil, "The server takes too long. Try again later."),
         (.pinMismatch, nil, "The connection to the server is not secure."),
         (.badStatus, 401, "Sign in again."), (.badStatus, 404, "This is not available."),
-        (.badStatus, 418, "The server does not accept this."),
-        (.badStatus, 503, "The server has a problem. Try again later."),
+        (.badStatus, 418, "The server does not accept this."), (.badStatus, 503, "The server has a problem. Try again later."),
         (.undecodable, 200, "The response of the server cannot be read. Try again later."), (.engineFailed, nil, "Something went wrong."),
     ])
     func `a notice is a sentence for people, without address and cause`(_ code: RemoteError.Code, _ status: Int?, _ notice: String) {

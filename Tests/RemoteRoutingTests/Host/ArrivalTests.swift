@@ -222,8 +222,7 @@ struct BrokenResponseTests {
     ]
 
     private static let responses: [Broken] = [
-        Broken("nothing", ""),
-        Broken("no HTTP", "hello\r\n\r\n", isTakenBySession: true),
+        Broken("nothing", ""), Broken("no HTTP", "hello\r\n\r\n", isTakenBySession: true),
         Broken("a status of four digits", "HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n", isTakenBySession: true),
         Broken("a cut head", "HTTP/1.1 200 OK\r\nContent-Le", endsSession: true),
         Broken("an interim response only", "HTTP/1.1 103 Early Hints\r\n\r\n", endsSession: true),

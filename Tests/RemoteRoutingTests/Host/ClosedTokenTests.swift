@@ -46,10 +46,7 @@ struct ClosedTokenTests {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         let isOpen = WatchedState(false)
-        bench.on("POST", "/refresh") { _ in
-            do { try await isOpen.wait { $0 ? () : nil } } catch { return .status(500) }
-            return .json(Token(accessToken: "new"))
-        }
+        bench.on("POST", "/refresh", behind: isOpen, .json(Token(accessToken: "new")))
         let tokens = RefreshingTokens(Token(accessToken: "old"), scope: scope, onRefresh: { [slow] in slow.save($0) }) {
             _, unauthenticated in
             try await unauthenticated.send("/refresh", method: .post)

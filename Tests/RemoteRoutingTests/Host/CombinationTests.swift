@@ -283,8 +283,7 @@ struct CombinationTests {
         arguments: [
             (ProxyOptions.system, [:], false), (.system, ["http_proxy": "http://proxy.example:3128"], true),
             (.system, ["http_proxy": "user:secret@proxy.example:3128"], true),
-            (.system, ["ALL_PROXY": "socks5h://proxy.example:1080"], true),
-            (.system, ["http_proxy": "http://127.0.0.1:3128"], false),
+            (.system, ["ALL_PROXY": "socks5h://proxy.example:1080"], true), (.system, ["http_proxy": "http://127.0.0.1:3128"], false),
             (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a, localhost"], false),
             (.system, ["http_proxy": "proxy.example:1", "NO_PROXY": "*"], false), (.http("proxy.example", port: 3128), [:], true),
             (.system, ["http_proxy": "proxy.example:1", "no_proxy": "a,*"], true),

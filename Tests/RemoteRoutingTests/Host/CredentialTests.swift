@@ -159,10 +159,7 @@ struct CredentialTests {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
-        bench.on("POST", "/refresh") { _ in
-            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
-            return .json(Token(accessToken: "new"))
-        }
+        bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
         let host = host(bench)
         let first = Task { try await host.send("/x", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/refresh")
@@ -179,10 +176,7 @@ struct CredentialTests {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
-        bench.on("POST", "/refresh") { _ in
-            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
-            return .json(Token(accessToken: "new"))
-        }
+        bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
         let time = ManualTime()
         let host = host(bench).with {
             $0.time = time
@@ -294,10 +288,7 @@ struct PassingRefreshTests {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
-        bench.on("GET", "/late") { _ in
-            do { try await isLate.wait { $0 ? () : nil } } catch { return .status(500) }
-            return .status(401)
-        }
+        bench.on("GET", "/late", behind: isLate, .status(401))
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
         let host = host(bench)
         let late = Task { try await host.send("/late", as: [Int].self) }

@@ -8,23 +8,14 @@ import Trials
 
 struct HostTextTests {
     private static let addresses: [(text: String, address: String)] = [
-        ("api.example.com", "https://api.example.com/x"),
-        ("API.Example.com", "https://api.example.com/x"),
-        ("bücher.example:8443", "https://xn--bcher-kva.example:8443/x"),
-        ("localhost.:8080", "https://localhost:8080/x"),
-        ("api.example.com:8443", "https://api.example.com:8443/x"),
-        ("api.example.com:443", "https://api.example.com/x"),
-        ("localhost:8080", "https://localhost:8080/x"),
-        ("127.0.0.1:08080", "https://127.0.0.1:8080/x"),
-        ("::1", "https://[::1]/x"),
-        ("[::1]", "https://[::1]/x"),
-        ("[2001:db8::1]:8080", "https://[2001:db8::1]:8080/x"),
-        ("https://api.example.com", "https://api.example.com/x"),
-        ("https://api.example.com/", "https://api.example.com/x"),
-        ("HTTPS://API.example.com/v1", "https://api.example.com/v1/x"),
-        ("https://api.example.com/v1/", "https://api.example.com/v1/x"),
-        ("http://localhost:8080/a/b", "http://localhost:8080/a/b/x"),
-        ("http://[::1]:8080", "http://[::1]:8080/x"),
+        ("api.example.com", "https://api.example.com/x"), ("API.Example.com", "https://api.example.com/x"),
+        ("bücher.example:8443", "https://xn--bcher-kva.example:8443/x"), ("localhost.:8080", "https://localhost:8080/x"),
+        ("api.example.com:8443", "https://api.example.com:8443/x"), ("api.example.com:443", "https://api.example.com/x"),
+        ("localhost:8080", "https://localhost:8080/x"), ("127.0.0.1:08080", "https://127.0.0.1:8080/x"), ("::1", "https://[::1]/x"),
+        ("[::1]", "https://[::1]/x"), ("[2001:db8::1]:8080", "https://[2001:db8::1]:8080/x"),
+        ("https://api.example.com", "https://api.example.com/x"), ("https://api.example.com/", "https://api.example.com/x"),
+        ("HTTPS://API.example.com/v1", "https://api.example.com/v1/x"), ("https://api.example.com/v1/", "https://api.example.com/v1/x"),
+        ("http://localhost:8080/a/b", "http://localhost:8080/a/b/x"), ("http://[::1]:8080", "http://[::1]:8080/x"),
         ("https://api.example.com:443/v%201", "https://api.example.com/v%201/x"),
     ]
 

@@ -229,8 +229,7 @@ struct HostileTextTests {
 
     @Test(arguments: [
         ("%2e", true), ("%25%32%65", true), ("%%32%65", true), ("%2%65", true), ("%2", false), ("%", false), ("%%2e", false),
-        ("%2e%2", false),
-        ("%252e%2525252E", true), ("%2e%2e%2e", false), ("%25", false), ("a%2e", false), ("%zz", false), ("%25zz", false),
+        ("%2e%2", false), ("%252e%2525252E", true), ("%2e%2e%2e", false), ("%25", false), ("a%2e", false), ("%zz", false), ("%25zz", false),
     ])
     func `H2: dot segments are found under any number of encodings`(segment: String, stands: Bool) {
         #expect(PathCheck.standsForDots(Array(segment.utf8)[...]) == stands)

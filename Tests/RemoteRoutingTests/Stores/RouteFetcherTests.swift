@@ -267,11 +267,10 @@ struct ParsingFetcherTests {
 /// Parts of a representation that were not requested.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct PartialResponseTests {
-    private func bench(_ kind: TransportKind, range: String?) throws -> Bench {
+    private func bench(_ kind: TransportKind, _ method: HTTPMethod = .get, range: String?) throws -> Bench {
         let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in
-            let response = LoopbackOrigin.Response.json(literal: "[1]", status: 206).setting("Cache-Control", to: "max-age=600").tagged(
-                "v1")
+        bench.on(method.rawValue, "/x") { _ in
+            let response = Bench.Response.json(literal: "[1]", status: 206).setting("Cache-Control", to: "max-age=600").tagged("v1")
             return range.map { response.setting("Content-Range", to: $0) } ?? response
         }
         return bench
@@ -288,35 +287,22 @@ struct PartialResponseTests {
         #expect(await cacher.load(param: 1) == nil)
     }
 
-    @Test(arguments: TransportKind.allCases)
-    func `H9: a part that is the whole is the whole`(_ kind: TransportKind) async throws {
-        let bench = try bench(kind, range: "bytes 0-2/3")
-        let cacher = MemoryCacher<Int, [Int]>()
-        let store = Store(cacher: cacher, fetcher: bench.host().fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") })
+    @Test(
+        arguments: TransportKind.allCases,
+        [
+            (.get, "bytes 0-2/3", true), (.get, nil, false), (.get, "0-2/10", false), (.get, "items 0-2/10", false),
+            (.post, "bytes 0-2/10", false),
+        ] as [(HTTPMethod, String?, Bool)])
+    func `H9: a part that is the whole is saved, and a part without a range of bytes or for another method is only returned`(
+        _ kind: TransportKind, _ part: (method: HTTPMethod, range: String?, isSaved: Bool)
+    ) async throws {
+        let bench = try bench(kind, part.method, range: part.range)
+        let (cacher, method) = (MemoryCacher<Int, [Int]>(), part.method)
+        let fetcher = bench.host().fetcher(of: [Int].self) { (_: Int) in Route(path: "/x", method: method) }
+        let store = Store(cacher: cacher, fetcher: fetcher)
         #expect(try await store[1].requireData() == [1])
-        #expect(await cacher.load(param: 1) != nil)
-    }
-
-    @Test(arguments: TransportKind.allCases, [nil, "0-2/10", "items 0-2/10"] as [String?])
-    func `H9: a part without a range of bytes is returned, and not saved`(_ kind: TransportKind, _ range: String?) async throws {
-        let bench = try bench(kind, range: range)
-        let cacher = MemoryCacher<Int, [Int]>()
-        let store = Store(cacher: cacher, fetcher: bench.host().fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") })
-        #expect(try await store[1].requireData() == [1])
-        #expect(await cacher.load(param: 1) == nil)
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H9: a part in response to another method is returned, and not saved`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in
-            LoopbackOrigin.Response.json(literal: "[1]", status: 206).setting("Cache-Control", to: "max-age=600").setting(
-                "Content-Range", to: "bytes 0-2/10")
-        }
-        let cacher = MemoryCacher<Int, [Int]>()
-        let store = Store(cacher: cacher, fetcher: bench.host().fetcher(of: [Int].self) { (_: Int) in Route(path: "/x", method: .post) })
-        #expect(try await store[1].requireData() == [1])
-        #expect(await cacher.load(param: 1) == nil)
+        let isSaved = await cacher.load(param: 1) != nil
+        #expect(isSaved == part.isSaved)
     }
 
     @Test(arguments: TransportKind.allCases)

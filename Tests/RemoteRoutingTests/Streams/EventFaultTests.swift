@@ -250,33 +250,23 @@ struct EventFaultTests {
         }
     }
 
-    @Test func `an error between two connections names the address`() async throws {
+    @Test(arguments: [true, false])
+    func `an error between two connections names the address, after a refused one too`(_ isRefused: Bool) async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("data: a\n\n"))
+        bench.on("GET", "/x", inTurn: isRefused ? .status(503) : event("data: a\n\n"))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         try await time.sleepers(atLeast: 1)
         task.cancel()
         let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
-        #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
+        #expect(error.code == .cancelled && error.operation == "GET \(bench.origin.url.absoluteString)/x", "\(error)")
     }
 
     @Test func `H20: a byte order mark in the middle is content`() throws {
         var parser = ServerSentEvents()
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
-    }
-
-    @Test func `an error after a refused connection names the address`() async throws {
-        let time = ManualTime()
-        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(503) }, time: time).with { $0.timeouts = .init() }
-        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        try await time.sleepers(atLeast: 1)
-        task.cancel()
-        let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled && error.operation == "GET https://a.example/x", "\(error)")
     }
 
     @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {

@@ -223,21 +223,13 @@ struct ServerSentEventsTests {
     }
 
     private static let cases: [(String, [ServerSentEvent])] = [
-        ("data: a\n\n", [Event(data: "a")]),
-        ("data:a\r\ndata: b\r\n\r\n", [Event(data: "a\nb")]),
-        ("data:a\rdata:b\r\r", [Event(data: "a\nb")]),
-        ("data: a\r\n\ndata: b\n\r\n", [Event(data: "a"), Event(data: "b")]),
-        ("\u{FEFF}data: a\n\n", [Event(data: "a")]),
-        ("\u{FEFF}\u{FEFF}data: a\n\n", []),
-        ("\n\u{FEFF}data: a\n\n", []),
-        ("data:  a\n\n", [Event(data: " a")]),
-        ("data\n\n", [Event(data: "")]),
-        ("data\ndata\n\n", [Event(data: "\n")]),
-        ("data:\n\n", [Event(data: "")]),
-        (": comment\ndata: a\n:\n\n", [Event(data: "a")]),
+        ("data: a\n\n", [Event(data: "a")]), ("data:a\r\ndata: b\r\n\r\n", [Event(data: "a\nb")]),
+        ("data:a\rdata:b\r\r", [Event(data: "a\nb")]), ("data: a\r\n\ndata: b\n\r\n", [Event(data: "a"), Event(data: "b")]),
+        ("\u{FEFF}data: a\n\n", [Event(data: "a")]), ("\u{FEFF}\u{FEFF}data: a\n\n", []), ("\n\u{FEFF}data: a\n\n", []),
+        ("data:  a\n\n", [Event(data: " a")]), ("data\n\n", [Event(data: "")]), ("data\ndata\n\n", [Event(data: "\n")]),
+        ("data:\n\n", [Event(data: "")]), (": comment\ndata: a\n:\n\n", [Event(data: "a")]),
         ("event: add\ndata: 1\n\ndata: 2\n\n", [Event(type: "add", data: "1"), Event(data: "2")]),
-        ("event: add\n\ndata: 2\n\n", [Event(data: "2")]),
-        ("event:\ndata: 1\n\n", [Event(data: "1")]),
+        ("event: add\n\ndata: 2\n\n", [Event(data: "2")]), ("event:\ndata: 1\n\n", [Event(data: "1")]),
         (
             "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
             [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7"), Event(data: "c")]

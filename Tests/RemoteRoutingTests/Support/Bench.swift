@@ -103,6 +103,14 @@ final class Bench: Sendable {
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
     }
 
+    /// Serves a response as soon as the gate is open.
+    func on(_ method: String, _ path: String, behind gate: WatchedState<Bool>, _ response: Response) {
+        on(method, path) { _ in
+            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
+            return response
+        }
+    }
+
     // MARK: Without a network
 
     private func answer(_ request: HTTPRequest) async throws -> MemoryTransport.Response {

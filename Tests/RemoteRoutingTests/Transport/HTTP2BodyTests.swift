@@ -112,11 +112,12 @@ struct HTTP2BodyTests {
     }
 
     @Test(arguments: ["refuse-all", "goaway-below"])
-    func `H18, W2: a request that the server has refused to process has not arrived`(_ plan: String) async throws {
+    func `H18, W2, W9: a request that the server has refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
         let server = try await FrameServer(plan)
         let host = try secureHost(server.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")
+        #expect(plan != "refuse-all" || !error.isRetryable, "\(error)")
         #expect(server.ending().requests == 1)
     }
 }

@@ -257,13 +257,6 @@ struct HTTP2FaultTests {
         #expect(server.ending().requests == 2)
     }
 
-    @Test func `W2, W9: a refused unsafe request is not sent again`() async throws {
-        let server = try await FrameServer("refuse-all")
-        let error = try await get(server, .post)
-        #expect(error.code == .connectionLost && !error.isRetryable, "\(error)")
-        #expect(server.ending().requests == 1)
-    }
-
     @Test func `W9: a server that refuses every stream is an error`() async throws {
         let server = try await FrameServer("refuse-all")
         let error = try await get(server)

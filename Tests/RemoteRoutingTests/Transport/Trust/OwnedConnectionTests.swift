@@ -13,6 +13,7 @@ import Trials
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct OwnedConnectionTests {
     private static let get = Route(path: "/x")
+    private static let right = "Basic " + Data("ada:right".utf8).base64EncodedString()
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
     func `W8: a connection opened with a client certificate is not reused without its key`(
@@ -86,11 +87,9 @@ struct OwnedConnectionTests {
 
     @Test func `W11: wrong credentials reach the proxy and are refused, even if a tunnel with the right ones is open`() async throws {
         let bench = try TrustBench()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         for round in 1...3 {
             #expect(try await host("right").data(for: Self.get) == Data("GET /x 0".utf8))
             let error = try await remoteError { try await host("wrong").send("/secret") }
@@ -101,11 +100,9 @@ struct OwnedConnectionTests {
 
     @Test func `W9, W11: concurrent exchanges of two proxy users use separate tunnels`() async throws {
         let bench = try TrustBench()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         let codes = try await withThrowingTaskGroup(of: RemoteError.Code?.self) { group in
             for number in 0..<60 {
                 group.addTask {
@@ -125,11 +122,9 @@ struct OwnedConnectionTests {
     @Test(.enabled(if: NginxServer.problem == nil, "\(NginxServer.problem ?? "")"))
     func `W9, W11: streams of one proxy user do not go through the tunnel of another user`() async throws {
         let server = try await NginxServer()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try secureHost(server.port) { $0.retry = .never }
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         var connections: Set<Data> = []
         for _ in 0..<3 {
             for _ in 0..<10 { connections.insert(try await host("right").data(for: Self.get)) }
@@ -158,6 +153,12 @@ struct OwnedConnectionTests {
             }
         }
         #expect(origin.requests(to: "/secret").isEmpty && proxy.requests.count == 1)
+    }
+}
+
+extension LoopbackProxy {
+    fileprivate func options(_ password: String) -> ProxyOptions {
+        .http("127.0.0.1", port: port, credentials: .init(user: "ada", password: password))
     }
 }
 

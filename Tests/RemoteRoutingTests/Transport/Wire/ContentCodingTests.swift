@@ -8,6 +8,25 @@ import StoreCore
 import Testing
 import Trials
 
+private func decode(_ bytes: [UInt8], _ coding: ContentCoding, pieces: Int = 1) throws -> Data {
+    let inflater = try #require(Inflater(coding))
+    var whole = Data()
+    for start in stride(from: 0, to: bytes.count, by: pieces) {
+        inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
+        while let piece = try inflater.next() { whole.append(piece) }
+    }
+    try inflater.finish()
+    return whole
+}
+
+private func codedOrigin(_ bytes: [UInt8], _ coding: ContentCoding, chunked: Bool = false) throws -> LoopbackOrigin {
+    try LoopbackOrigin { _ in
+        var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: coding.rawValue)
+        if chunked { response.framing = .chunked(bytes: 5) }
+        return response
+    }
+}
+
 /// Bodies with the content codings `br` and `zstd`; `GzipTests` checks gzip.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct ContentCodingTests {
@@ -31,25 +50,6 @@ struct ContentCodingTests {
     private func zeros(blocks: Int, windowLog: UInt8) -> [UInt8] {
         let head: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3]
         return (1...blocks).reduce(into: head) { $0 += [$1 == blocks ? 3 : 2, 0, 0x10, 0] }
-    }
-
-    private func decode(_ bytes: [UInt8], _ coding: ContentCoding, pieces: Int = 1) throws -> Data {
-        let inflater = try #require(Inflater(coding))
-        var whole = Data()
-        for start in stride(from: 0, to: bytes.count, by: pieces) {
-            inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
-            while let piece = try inflater.next() { whole.append(piece) }
-        }
-        try inflater.finish()
-        return whole
-    }
-
-    private func origin(_ bytes: [UInt8], _ coding: ContentCoding, chunked: Bool = false) throws -> LoopbackOrigin {
-        try LoopbackOrigin { _ in
-            var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: coding.rawValue)
-            if chunked { response.framing = .chunked(bytes: 5) }
-            return response
-        }
     }
 
     @Test func `H24: only codings with a library are offered`() {
@@ -90,11 +90,11 @@ struct ContentCodingTests {
         _ coding: ContentCoding, _ chunked: Bool
     ) async throws {
         let body = try self.body(coding)
-        let whole = try origin(body, coding, chunked: chunked)
+        let whole = try codedOrigin(body, coding, chunked: chunked)
         #expect(try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x")) == ContentCodingTests.text)
         #expect(whole.requests.first?.headers["Accept-Encoding"]?.contains(coding.rawValue) == true)
         for count in [1, body.count - 1] {
-            let cut = try origin(Array(body[..<count]), coding, chunked: chunked)
+            let cut = try codedOrigin(Array(body[..<count]), coding, chunked: chunked)
             let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
             #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .protocolViolation)
             let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }
@@ -104,7 +104,7 @@ struct ContentCodingTests {
 
     @Test(arguments: codings)
     func `H8, H24: the limit of a response counts decoded bytes, and a stream decodes what is read`(_ coding: ContentCoding) async throws {
-        let origin = try self.origin(try bomb(coding), coding)
+        let origin = try codedOrigin(try bomb(coding), coding)
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .bodyTooLarge)
         var count = 0
@@ -123,40 +123,29 @@ struct ContentCodingTests {
 struct GzipTests {
     private static let text = "hello, hello, hello, hello"
 
-    private func decode(_ bytes: [UInt8], pieces: Int = 1) throws -> Data {
-        let inflater = try #require(Inflater(.gzip))
-        var whole = Data()
-        for start in stride(from: 0, to: bytes.count, by: pieces) {
-            inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
-            while let piece = try inflater.next() { whole.append(piece) }
-        }
-        try inflater.finish()
-        return whole
-    }
-
     @Test(arguments: [1, 2, 7, 1000])
     func `W7: every gzip member is decoded, in chunks of any size`(_ pieces: Int) throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
-        #expect(try decode(gzip, pieces: pieces) == Data(GzipTests.text.utf8))
-        #expect(try decode(gzip + gzip, pieces: pieces) == Data((GzipTests.text + GzipTests.text).utf8))
-        #expect(try decode([], pieces: pieces).isEmpty)
+        #expect(try decode(gzip, .gzip, pieces: pieces) == Data(GzipTests.text.utf8))
+        #expect(try decode(gzip + gzip, .gzip, pieces: pieces) == Data((GzipTests.text + GzipTests.text).utf8))
+        #expect(try decode([], .gzip, pieces: pieces).isEmpty)
     }
 
     @Test func `W7: gzip truncated at any byte is an error`() throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
         for count in 1..<gzip.count {
             for prefix in [[], gzip] {
-                #expect(throws: TransportFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count]) }
+                #expect(throws: TransportFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count], .gzip) }
             }
         }
-        #expect(throws: TransportFailure.self) { try decode(gzip + [0x61]) }
-        #expect(throws: TransportFailure.self) { try decode(Array(GzipTests.text.utf8)) }
+        #expect(throws: TransportFailure.self) { try decode(gzip + [0x61], .gzip) }
+        #expect(throws: TransportFailure.self) { try decode(Array(GzipTests.text.utf8), .gzip) }
     }
 
     @Test func `W7: large gzip is decoded completely`() throws {
         var generator = SplitMix(seed: 7)
         let data = Data((0..<700_000).map { _ in UInt8(truncatingIfNeeded: generator.next() % 23) })
-        #expect(try decode(try gzip(data), pieces: 16_384) == data)
+        #expect(try decode(try gzip(data), .gzip, pieces: 16_384) == data)
     }
 
     @Test func `W7: bytes beyond the first 4 GiB of a push are not skipped`() throws {
@@ -179,23 +168,15 @@ struct GzipTests {
         [UInt8](try #require(try ChildProcess.output(of: "/bin/gzip", ["-9nc"], input: data)))
     }
 
-    private func origin(_ bytes: [UInt8], chunked: Bool) throws -> LoopbackOrigin {
-        try LoopbackOrigin { _ in
-            var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: "gzip")
-            if chunked { response.framing = .chunked(bytes: 5) }
-            return response
-        }
-    }
-
     @Test(arguments: [true, false])
     func `W7: a truncated gzip body is an error although its framing is complete`(_ chunked: Bool) async throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
-        let whole = try origin(gzip + gzip, chunked: chunked)
+        let whole = try codedOrigin(gzip + gzip, .gzip, chunked: chunked)
         let data = try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x"))
         #expect(data == Data((GzipTests.text + GzipTests.text).utf8))
         #expect(whole.requests.first?.headers["Accept-Encoding"] == ContentCoding.offer)
         for count in [1, 12, gzip.count - 1, gzip.count + 3] {
-            let cut = try origin(Array((gzip + gzip)[..<count]), chunked: chunked)
+            let cut = try codedOrigin(Array((gzip + gzip)[..<count]), .gzip, chunked: chunked)
             let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
             let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
             #expect(error.code == .protocolViolation, "cut behind \(count) bytes")

@@ -28,22 +28,6 @@ struct ReuseTests {
                 }), name: "POST in chunks"),
     ]
 
-    @Test(arguments: unsafe)
-    func `W2: a connection known to be closed fails no unsafe request`(_ form: Form) async throws {
-        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
-        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
-        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        for round in 1...rounds(50, quick: 6) {
-            _ = try await host.data(for: Route(path: "/warm"))
-            try await origin.waitUntil { $0.openConnections == 0 }
-            origin.forget()
-            _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
-            #expect(origin.requests(to: "/x").count == 1, "round \(round)")
-            // Ends the connection of the request itself, so that each round starts with a warm one.
-            _ = try await host.data(for: Route(path: "/warm"))
-        }
-    }
-
     @Test(arguments: unsafe, part(of: [0, 50, 200, 1000, 2000, 5000, 20_000], each: 3))
     func `W2: an unsafe request arrives at most once, whenever the server closes the connection`(_ form: Form, _ microseconds: Int)
         async throws
