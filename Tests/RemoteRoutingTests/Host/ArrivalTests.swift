@@ -170,13 +170,14 @@ struct ArrivalTests {
         }
     }
 
-    @Test(arguments: [
-        (NSURLErrorCannotFindHost, "", false), (NSURLErrorDNSLookupFailed, "", false), (NSURLErrorNotConnectedToInternet, "", false),
-        (NSURLErrorCannotConnectToHost, "", false), (NSURLErrorServerCertificateUntrusted, "", false),
-        (NSURLErrorCannotConnectToHost, "Network is unreachable", false), (-1, "Could not resolve host: nowhere.invalid", false),
-        (NSURLErrorNetworkConnectionLost, "", true), (NSURLErrorTimedOut, "", true), (NSURLErrorCancelled, "", true),
-        (NSURLErrorSecureConnectionFailed, "", true), (-1, "Recv failure: Connection reset by peer", true), (-1, "", true),
-    ])
+    @Test(
+        arguments: [
+            (NSURLErrorCannotFindHost, "", false), (NSURLErrorDNSLookupFailed, "", false), (NSURLErrorNotConnectedToInternet, "", false),
+            (NSURLErrorCannotConnectToHost, "", false), (NSURLErrorServerCertificateUntrusted, "", false),
+            (NSURLErrorCannotConnectToHost, "Network is unreachable", false), (-1, "Could not resolve host: nowhere.invalid", false),
+            (NSURLErrorNetworkConnectionLost, "", true), (NSURLErrorTimedOut, "", true), (NSURLErrorCancelled, "", true),
+            (NSURLErrorSecureConnectionFailed, "", true), (-1, "Recv failure: Connection reset by peer", true), (-1, "", true),
+        ] as [(Int, String, Bool)])
     func `H18, W2: a session's error excludes arrival only if no connection was made`(
         _ code: Int, _ text: String, _ mayHaveArrived: Bool
     ) {

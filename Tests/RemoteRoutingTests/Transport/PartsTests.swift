@@ -146,21 +146,23 @@ struct PartsTests {
         }
     }
 
-    @Test(arguments: [
-        (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
-        (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),
-        (-1005, "Recv failure: Connection reset by peer", .connectionLost),
-        (-1, "transfer closed with 6 bytes remaining to read", .connectionLost), (-1, "Empty reply from server", .connectionLost),
-        (-1, "Illegal or missing hexadecimal sequence in chunked-encoding", .protocolViolation),
-        (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
-        (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
-        (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
-        (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable),
-        (-1, "another reason", .unreachable), (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
-        (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted), (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
-        (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
-        (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
-    ])
+    @Test(
+        arguments: [
+            (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
+            (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),
+            (-1005, "Recv failure: Connection reset by peer", .connectionLost),
+            (-1, "transfer closed with 6 bytes remaining to read", .connectionLost), (-1, "Empty reply from server", .connectionLost),
+            (-1, "Illegal or missing hexadecimal sequence in chunked-encoding", .protocolViolation),
+            (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
+            (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
+            (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
+            (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable),
+            (-1, "another reason", .unreachable), (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
+            (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted),
+            (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
+            (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
+            (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
+        ] as [(Int, String, RemoteError.Code)])
     func `H15: failures are distinguished if the system reports them`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
     }

@@ -243,38 +243,39 @@ struct TLSOptionsTests {
         for (tls, can) in zip(all, can) { #expect((tls.problem(version: version, backend: backend) == nil) == can) }
     }
 
-    @Test(arguments: [
-        // The messages of libcurl 7.88, and of 8.23 for the same failures.
-        (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
-        (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
-        (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
-        (60, "SSL certificate problem: self-signed certificate", 18, .certificateUntrusted),
-        (60, "SSL certificate problem: self-signed certificate in certificate chain", 19, .certificateUntrusted),
-        (60, "SSL certificate problem: unable to get local issuer certificate", 20, .certificateUntrusted),
-        (60, "SSL certificate problem: hostname mismatch", 62, .certificateNameMismatch),
-        (60, "SSL: no alternative certificate subject name matches target host name '127.0.0.1'", 1, .certificateNameMismatch),
-        (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
-        (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
-        (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
-        // A name that the server chose must not influence the result.
-        (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
-        (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
-        (90, "SSL: public key does not match pinned public key", 0, .pinMismatch),
-        (98, "", 1, .clientCertificateRefused), (58, "", 1, .invalidTLSOptions), (77, "", 1, .invalidTLSOptions),
-        (43, "unable to set private key file: '(memory blob)' type PEM", 1, .invalidTLSOptions),
-        (35, "error:0A00042E:SSL routines::tlsv1 alert protocol version", 1, .tlsVersionRefused),
-        (35, "error:0A000102:SSL routines::unsupported protocol", 1, .tlsVersionRefused),
-        (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
-        (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
-        (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
-        (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
-        (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
-        (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
-        (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
-        (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),
-        (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
-        (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
-    ])
+    @Test(
+        arguments: [
+            // The messages of libcurl 7.88, and of 8.23 for the same failures.
+            (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
+            (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
+            (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
+            (60, "SSL certificate problem: self-signed certificate", 18, .certificateUntrusted),
+            (60, "SSL certificate problem: self-signed certificate in certificate chain", 19, .certificateUntrusted),
+            (60, "SSL certificate problem: unable to get local issuer certificate", 20, .certificateUntrusted),
+            (60, "SSL certificate problem: hostname mismatch", 62, .certificateNameMismatch),
+            (60, "SSL: no alternative certificate subject name matches target host name '127.0.0.1'", 1, .certificateNameMismatch),
+            (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
+            (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
+            (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
+            // A name that the server chose must not influence the result.
+            (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
+            (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
+            (90, "SSL: public key does not match pinned public key", 0, .pinMismatch), (98, "", 1, .clientCertificateRefused),
+            (58, "", 1, .invalidTLSOptions), (77, "", 1, .invalidTLSOptions),
+            (43, "unable to set private key file: '(memory blob)' type PEM", 1, .invalidTLSOptions),
+            (35, "error:0A00042E:SSL routines::tlsv1 alert protocol version", 1, .tlsVersionRefused),
+            (35, "error:0A000102:SSL routines::unsupported protocol", 1, .tlsVersionRefused),
+            (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
+            (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
+            (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
+            (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
+            (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
+            (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
+            (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
+            (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),
+            (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
+            (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
+        ] as [(Int32, String, Int, RemoteError.Code)])
     func `W8: libcurl's failures are distinguished`(
         _ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code
     ) throws {
