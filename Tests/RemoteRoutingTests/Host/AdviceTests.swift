@@ -143,8 +143,7 @@ struct AdviceTests {
 
     @Test(arguments: RealTransport.available)
     func `an error describes the operation, the attempts and the request id`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
         #expect(error.requestID == "r-7" && error.problem?.title == "Down", "\(error)")
         #expect(

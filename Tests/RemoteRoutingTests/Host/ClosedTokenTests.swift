@@ -43,8 +43,7 @@ struct ClosedTokenTests {
     func `C23, H5: closing a scope ends a running refresh, and refuses later requests`(
         _ transport: RealTransport, _ clearing: Bool
     ) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         let isOpen = WatchedState(false)
         bench.on("POST", "/refresh", behind: isOpen, .json(Token(accessToken: "new")))
         let tokens = RefreshingTokens(Token(accessToken: "old"), scope: scope, onRefresh: { [slow] in slow.save($0) }) {

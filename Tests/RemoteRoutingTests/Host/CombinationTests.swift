@@ -26,8 +26,7 @@ struct CombinationTests {
     // MARK: Stores
 
     @Test func `H9: a 304 without lifetimes keeps those of the stored content`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/users/7") { asked in
+        let bench = try Bench(.memory, on: "GET", "/users/7") { asked in
             asked["If-None-Match"] == nil
                 ? .json(User(name: "Ada")).tagged("v1").setting("Cache-Control", to: "max-age=10, must-revalidate") : .notModified
         }
@@ -48,8 +47,7 @@ struct CombinationTests {
     ])
     func `H9: content behind a redirect is fresh no longer than the redirect`(_ status: Int, _ control: String?, _ count: Int) async throws
     {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/users/7") { _ in
+        let bench = try Bench(.memory, on: "GET", "/users/7") { _ in
             let redirect = Bench.Response.redirect(to: "/v1", status: status)
             return control.map { redirect.setting("Cache-Control", to: $0) } ?? redirect
         }
@@ -93,8 +91,7 @@ struct CombinationTests {
     }
 
     @Test func `H7: a 304 to an unsafe request does not repeat it`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/users/7") { _ in .notModified }
+        let bench = try Bench(.memory, on: "POST", "/users/7") { _ in .notModified }
         let error = await #expect(throws: RemoteError.self) { try await users(bench, method: .post)[7].requireData() }
         #expect(error?.status == 304 && bench.asked.count == 1)
     }
@@ -194,8 +191,7 @@ struct CombinationTests {
     }
 
     @Test func `H5: events continue after a refresh that failed transiently`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x") { asked in
+        let bench = try Bench(.memory, on: "GET", "/x") { asked in
             asked["Authorization"] == "Bearer new"
                 ? .data(Data("data: a\n\n".utf8), type: "text/event-stream") : .status(401)
         }
@@ -214,8 +210,7 @@ struct CombinationTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H5: a 401 of a one-shot body refreshes the credentials for the next request`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        let bench = try Bench(kind, on: "POST", "/x") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
         let host = bench.host().refreshing()
         func upload() async throws -> [Int] {
@@ -234,8 +229,7 @@ struct CombinationTests {
     func `W2: a POST is sent again after a 401 behind its redirect only if the redirect refused it`(
         _ status: Int, _ isRefusal: Bool
     ) async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/orders") { _ in .status(status).setting("Location", to: "/orders/7") }
+        let bench = try Bench(.memory, on: "POST", "/orders") { _ in .status(status).setting("Location", to: "/orders/7") }
         for method in ["GET", "POST"] {
             bench.on(method, "/orders/7") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         }
@@ -255,8 +249,7 @@ struct CombinationTests {
     }
 
     @Test func `H5: a 401 after a redirect there and back starts no refresh`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/a") { asked in
+        let bench = try Bench(.memory, on: "GET", "/a") { asked in
             asked["host"] == "a.example" ? .redirect(to: "https://b.example/a") : .redirect(to: "https://a.example/end")
         }
         bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }

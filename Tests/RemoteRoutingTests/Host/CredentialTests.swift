@@ -140,8 +140,7 @@ struct CredentialTests {
 
     @Test(arguments: RealTransport.available)
     func `H5: a refused refresh fails all requests and is not repeated`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { _ in .status(401) }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .status(401) }
         bench.on("POST", "/refresh") { _ in .status(400) }
         let host = host(bench)
         let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
@@ -207,8 +206,7 @@ struct CredentialTests {
 
     @Test(arguments: RealTransport.available, [nil, true, false])
     func `H5: requiresAuth is respected`(_ transport: RealTransport, _ requires: Bool?) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
         let host = bench.host().authorized(by: .basic(user: "u", password: "p"))
         let data = try await host.data(for: Route(path: "/x", options: RouteOptions(requiresAuth: requires)))
         #expect(String(decoding: data, as: UTF8.self) == (requires == false ? "none" : "Basic dTpw"))

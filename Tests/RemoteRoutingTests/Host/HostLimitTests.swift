@@ -38,8 +38,7 @@ struct HostLimitTests {
 
     @Test(arguments: TransportKind.allCases)
     func `W15: open streams do not hold up the other calls of a host`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/events") { _ in .text("data: 1\n\n").misbehaving(.stall(afterBodyBytes: 3)) }
+        let bench = try Bench(kind, on: "GET", "/events") { _ in .text("data: 1\n\n").misbehaving(.stall(afterBodyBytes: 3)) }
         bench.on("GET", "/x") { _ in .text("x") }
         let host = bench.host {
             $0.limits.concurrentExchanges = 4
@@ -149,8 +148,7 @@ struct HostLimitTests {
 
     @Test func `W15: a stream that finds no place reports the host's limit, although it has no overall deadline`() async throws {
         let time = ManualTime()
-        let bench = try Bench(.memory)
-        bench.on("GET", "/events") { _ in
+        let bench = try Bench(.memory, on: "GET", "/events") { _ in
             .data(Data("data: 1\n\ndata: 2".utf8), type: "text/event-stream").misbehaving(.stall(afterBodyBytes: 10))
         }
         let host = bench.host(time: time) { $0.limits.concurrentStreams = 2 }

@@ -27,8 +27,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H16: request interceptors run in order, response interceptors in reverse`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
+        let bench = try Bench(kind, on: "GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
         let log = WatchedState<[String]>([])
         var host = bench.host()
         for name in ["a", "b"] {
@@ -50,8 +49,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `interceptors run before a streamed body arrives, and may replace it`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/kept") { _ in .text("kept") }
+        let bench = try Bench(kind, on: "GET", "/kept") { _ in .text("kept") }
         bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
         let seen = WatchedState<[Bool]>([])
         // One permit: replacing a stream releases it.
@@ -96,8 +94,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H12: no secret reaches the log or an error`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in
+        let bench = try Bench(kind, on: "POST", "/x") { _ in
             .json(literal: #"{"password":"hush"}"#, status: 403).setting("Set-Cookie", to: "sid=hush")
                 .setting("Location", to: "https://u:hush@h/?token=hush#hush").setting("X-Session", to: "hush")
         }

@@ -131,8 +131,7 @@ struct RedirectTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H4: a redirect is followed with method and body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/a") { _ in .redirect(to: "b?x=1", status: 307) }
+        let bench = try Bench(kind, on: "POST", "/a") { _ in .redirect(to: "b?x=1", status: 307) }
         bench.on("POST", "/b") { asked in .data(asked.body) }
         let response = try await bench.host().dataResponse(for: Route(path: "/a", method: .post, body: .data(Data("abc".utf8))))
         #expect(response.value == Data("abc".utf8) && response.url.path() == "/b")
@@ -167,8 +166,7 @@ struct RedirectTests {
 
     @Test(arguments: TransportKind.allCases, ["/loop", "file:///etc/passwd"])
     func `H4: redirect loops and file addresses are refused`(_ kind: TransportKind, _ place: String) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/loop") { _ in .redirect(to: place) }
+        let bench = try Bench(kind, on: "GET", "/loop") { _ in .redirect(to: place) }
         let error = try await remoteError { _ = try await bench.host().data(for: Route(path: "/loop")) }
         #expect(error.code == (place == "/loop" ? .tooManyRedirects : .redirectRefused))
         #expect(bench.asked.count == (place == "/loop" ? 21 : 1))

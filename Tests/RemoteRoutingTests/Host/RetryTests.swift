@@ -13,8 +13,7 @@ import Trials
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
     func `H7: transient statuses are retried`(_ kind: TransportKind, _ status: Int) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x", inTurn: .status(status), .status(status), .json([1]))
+        let bench = try Bench(kind, on: "GET", "/x", inTurn: .status(status), .status(status), .json([1]))
         let host = bench.host { $0.random = { 0 } }
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
         #expect(response.attempts == 3 && bench.asked.count == 3)
@@ -22,8 +21,7 @@ struct RetryTests {
 
     @Test(arguments: RealTransport.available, [400, 401, 404, 409, 500, 501, 505, 520, 599])
     func `H7: other statuses are final`(_ transport: RealTransport, _ status: Int) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { _ in .status(status) }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .status(status) }
         let error = try await remoteError { try await bench.host().send("/x") }
         #expect(error.attempts == 1 && error.failureKind == .permanent && bench.asked.count == 1, "\(error)")
     }
@@ -48,8 +46,7 @@ struct RetryTests {
 
     @Test(arguments: RealTransport.available)
     func `H7, O4: a call with an idempotency key repeats it in all attempts and in later calls`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/x", inTurn: .status(503), .json([1]), .status(503), .status(204), .json([1]))
+        let bench = try Bench(transport.kind, on: "POST", "/x", inTurn: .status(503), .json([1]), .status(503), .status(204), .json([1]))
         let host = bench.host { $0.random = { 0 } }
         let key = UUID()
         // The key of the call replaces that of the route.
@@ -64,8 +61,7 @@ struct RetryTests {
 
     @Test(arguments: RealTransport.available)
     func `H7: a body that is not replayable is sent once`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("PUT", "/x") { _ in .status(503) }
+        let bench = try Bench(transport.kind, on: "PUT", "/x") { _ in .status(503) }
         let parts = Parts([Data("abc".utf8)])
         let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.next() } }
         let error = try await remoteError {
@@ -104,8 +100,7 @@ struct RetryTests {
 
     @Test(arguments: TransportKind.allCases, ["3600", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "2147483648"])
     func `H7: a Retry-After beyond the deadline is reported by the error`(_ kind: TransportKind, _ value: String) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .status(503).setting("Retry-After", to: value) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .status(503).setting("Retry-After", to: value) }
         let error = try await remoteError { try await bench.host().send("/x") }
         #expect((error.retryAfter ?? .zero) >= .seconds(value == "3600" ? 3600 : 2_147_483_648))
         #expect(error.status == 503 && error.failureKind == .transient, "\(error)")
@@ -216,8 +211,7 @@ struct RetryRuleTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H5, H22: rules do not make a failed refresh final`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/me") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
+        let bench = try Bench(kind, on: "GET", "/me") { $0["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
         let host = bench.host { $0.retryRules.methods = [.get] }.refreshing()
         let error = try await remoteError { try await host.send("/me") }
@@ -227,8 +221,7 @@ struct RetryRuleTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H22: a status may be no value`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/missing") { _ in .status(404) }
+        let bench = try Bench(kind, on: "GET", "/missing") { _ in .status(404) }
         bench.on("GET", "/there") { _ in .json([1]) }
         bench.on("GET", "/refused") { _ in .status(403) }
         bench.on("GET", "/none") { _ in .status(204) }
@@ -276,8 +269,7 @@ struct RetryRuleTests {
     }
 
     @Test func `W12: a program sets cookies by the rules for received ones`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/app/x") { _ in .status(204) }
+        let bench = try Bench(.memory, on: "GET", "/app/x") { _ in .status(204) }
         let scope = CacheScope()
         let jar = CookieJar(scope: scope)
         let page = try #require(URL(string: "http://127.0.0.1:\(bench.origin.port)/app/login"))

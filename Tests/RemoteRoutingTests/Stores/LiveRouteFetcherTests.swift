@@ -92,8 +92,7 @@ struct LiveRouteFetcherTests {
 
     @Test(arguments: TransportKind.allCases)
     func `L8: a connection that stalls is lost after the idle timeout`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/prices/A") { asked in
+        let bench = try Bench(kind, on: "GET", "/prices/A") { asked in
             let text = asked["Last-Event-ID"] == nil ? event(1, 100) : event(2, 200)
             return events(text + "data: ").misbehaving(.stall(afterBodyBytes: text.utf8.count))
         }
@@ -109,8 +108,7 @@ struct LiveRouteFetcherTests {
     }
 
     @Test func `L8: an event that cannot be decoded is a typed error`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/prices/A") { _ in events("data: none\n\n") }
+        let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in events("data: none\n\n") }
         let store = store(bench, attempts: 1)
         let error = try await remoteError { _ = try await store["A"].requireData() }
         #expect(error.code == .undecodable && error.stage == .decode)
@@ -168,8 +166,7 @@ struct LiveRouteFetcherTests {
     }
 
     @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }
+        let bench = try Bench(.memory, on: "POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }
         let store = Store(
             cacher: MemoryCacher<String, String>(),
             fetcher: bench.host().liveFetcher(reading: { event in

@@ -174,8 +174,7 @@ struct ParsingFetcherTests {
     func `H9, H17: parsed content is revalidated, and the parsing function can read the response's fields`(_ transport: RealTransport)
         async throws
     {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/pictures/a") { request in
+        let bench = try Bench(transport.kind, on: "GET", "/pictures/a") { request in
             request["If-None-Match"] == "\"v1\""
                 ? .notModified
                 : .data(ParsingFetcherTests.png, type: "image/png").tagged("v1").setting("Cache-Control", to: "max-age=60")
@@ -213,8 +212,7 @@ struct ParsingFetcherTests {
     }
 
     @Test func `H17: a parsing function replaces every parser`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
+        let bench = try Bench(.memory, on: "GET", "/x") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
         let host = bench.host { $0.parser = FailingParser(mediaTypes: [.json]) }
         let fetcher = host.fetcher(parsing: { $0.value.count }) { (_: Int) in
             Route(path: "/x", options: RouteOptions(parser: FailingParser(mediaTypes: [.json])))
@@ -224,8 +222,7 @@ struct ParsingFetcherTests {
 
     @Test(arguments: RealTransport.available)
     func `H17: a store of Data keeps bodies unchanged`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/a") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
+        let bench = try Bench(transport.kind, on: "GET", "/a") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
         let files = Store(
             cacher: MemoryCacher<String, Data>(), fetcher: bench.host().fetcher { (name: String) in Route(path: "/\(name)") })
         #expect(try await files["a"].requireData() == ParsingFetcherTests.png)

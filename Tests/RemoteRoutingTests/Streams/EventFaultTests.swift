@@ -112,8 +112,7 @@ struct EventFaultTests {
     func `C24: the retry time of a stream is at least the policy's back-off and at most its limit`(
         _ retry: String, _ milliseconds: Int
     ) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
         let time = ManualTime()
         let host = bench.host(time: time, unit: 1)
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
@@ -125,8 +124,7 @@ struct EventFaultTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: a POST with a body streams events, and is sent once`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
+        let bench = try Bench(kind, on: "POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
         let route = Route(path: "/chat", method: .post, body: .json(["prompt": "hello"]))
         var seen: [String] = []
         for try await event in bench.host().events(for: route) { seen.append(event.data) }
@@ -168,8 +166,7 @@ struct EventFaultTests {
     }
 
     @Test func `H7, H20: events that an interceptor requests by POST are requested once`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
         let host = bench.host(unit: 0).intercepting(requests: Changing { $0.method = .post })
         var seen: [String] = []
         for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
@@ -177,8 +174,7 @@ struct EventFaultTests {
     }
 
     @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
         let host = bench.host(unit: 0)
         let events = host.events(for: Route(path: "/chat", method: .post, options: RouteOptions(idempotencyKey: .unique)))
         for _ in 0..<2 { for try await _ in events {} }
@@ -199,8 +195,7 @@ struct EventFaultTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: the events of a body are read once, and an event over the limit is an error`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
+        let bench = try Bench(kind, on: "POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
         let route = Route(path: "/x", method: .post)
         var seen: [String] = []
         for try await event in try await bench.host().bytes(for: route).events() { seen.append(event.data) }
@@ -219,16 +214,14 @@ struct EventFaultTests {
 
     @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
     func `H20: an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == id) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
     @Test func `H20: an id with a control character is ignored, and does not end the stream`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
         let host = bench.host(unit: 0)
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
@@ -242,8 +235,7 @@ struct EventFaultTests {
 
     @Test func `H8: an endless line and an endless event are errors`() async throws {
         for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
-            let bench = try Bench(.memory)
-            bench.on("GET", "/x", inTurn: event(line))
+            let bench = try Bench(.memory, on: "GET", "/x", inTurn: event(line))
             let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x")) {} }
             #expect(error.code == .bodyTooLarge)
             #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
@@ -252,8 +244,7 @@ struct EventFaultTests {
 
     @Test(arguments: [true, false])
     func `an error between two connections names the address, after a refused one too`(_ isRefused: Bool) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: isRefused ? .status(503) : event("data: a\n\n"))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: isRefused ? .status(503) : event("data: a\n\n"))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }

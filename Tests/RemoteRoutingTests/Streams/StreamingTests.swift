@@ -12,8 +12,7 @@ import Trials
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `a body that is read in chunks is complete`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
         let bytes = try await bench.host().bytes(for: Route(path: "/x"))
         #expect(bytes.length == (kind.isReal ? 10 : nil))
         var whole = Data()
@@ -24,8 +23,7 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H8: releasing a body ends the exchange and releases its permit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
         let host = bench.host { $0.limits.concurrentStreams = 1 }
         func readOne() async throws -> Data? {
@@ -53,16 +51,14 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H8: a streamed body has the given limit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(count: 100_000)) }
         let error = try await remoteError { for try await _ in try await bench.host().bytes(for: Route(path: "/x"), limit: 50_000) {} }
         #expect(error.code == .bodyTooLarge)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `W7: a truncated stream fails after its last byte`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
         let seen = WatchedState(Data())
         let error = try await remoteError {
             for try await piece in try await bench.host().bytes(for: Route(path: "/x")) { seen.update { $0 += piece } }
@@ -72,8 +68,7 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `the error of a stream keeps the response body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .problem(422, "No", detail: "because") }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .problem(422, "No", detail: "because") }
         let error = try await remoteError { _ = try await bench.host().bytes(for: Route(path: "/x")) }
         #expect(error.status == 422 && error.problem?.detail == "because", "\(error)")
     }
@@ -129,8 +124,7 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: an unexpected media type and an unsuccessful status fail a stream of events`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/html") { _ in .html("login") }
+        let bench = try Bench(kind, on: "GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }
         #expect(try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }.code == .unexpectedType)
         let gone = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }
@@ -139,8 +133,7 @@ struct StreamingTests {
 
     @Test(arguments: RealTransport.available)
     func `H11: an upload reports its progress`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/x") { asked in .json([asked.body.count]) }
+        let bench = try Bench(transport.kind, on: "POST", "/x") { asked in .json([asked.body.count]) }
         let seen = WatchedState<[TransferProgress]>([])
         let route = Route(path: "/x", method: .post, body: .data(Data(count: 3_000_000)))
         let counts: [Int] = try await bench.host().upload(route) { progress in seen.update { $0.append(progress) } }
@@ -185,8 +178,7 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases.filter(\.isReal))
     func `H13: a body that is still arriving holds its permit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
         let host = bench.host { $0.limits.concurrentStreams = 1 }
         var body: RemoteBytes? = try await host.bytes(for: Route(path: "/x"))

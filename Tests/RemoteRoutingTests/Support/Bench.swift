@@ -60,6 +60,20 @@ final class Bench: Sendable {
         }
     }
 
+    /// Creates a bench with a handler of a method and a path.
+    convenience init(
+        _ kind: TransportKind = .session, on method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response
+    ) throws {
+        try self.init(kind)
+        on(method, path, answer)
+    }
+
+    /// Creates a bench that serves the responses in order, and repeats the last one.
+    convenience init(_ kind: TransportKind = .session, on method: String, _ path: String, inTurn responses: Response...) throws {
+        try self.init(kind)
+        serve(method, path, responses)
+    }
+
     /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with {
@@ -98,7 +112,9 @@ final class Bench: Sendable {
     }
 
     /// Serves the responses in order, and repeats the last one.
-    func on(_ method: String, _ path: String, inTurn responses: Response...) {
+    func on(_ method: String, _ path: String, inTurn responses: Response...) { serve(method, path, responses) }
+
+    private func serve(_ method: String, _ path: String, _ responses: [Response]) {
         let turn = Lock(responses)
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
     }

@@ -12,8 +12,7 @@ import Trials
 struct BehaviorTests {
     @Test(arguments: TransportKind.allCases)
     func `a value is sent and returned`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
+        let bench = try Bench(kind, on: "POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
         let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
         let response = try await bench.host().response(for: route, as: User.self)
         #expect(response.value == User(id: 7, name: "Ada") && response.status == 201 && response.attempts == 1)
@@ -29,8 +28,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `a value need not be Sendable`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/v1/x") { _ in .json(literal: #"{"id":7}"#) }
+        let bench = try Bench(kind, on: "GET", "/v1/x") { _ in .json(literal: #"{"id":7}"#) }
         let host = bench.host { $0.configuration.basePath = "/v1" }
         let counter: Counter = try await host.send("/x")
         let response = try await host.response(for: Route(path: "/x"), as: Counter.self)
@@ -39,16 +37,14 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `parameters of a path are sent in the query`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/search") { asked in .json([asked.query]) }
+        let bench = try Bench(kind, on: "GET", "/search") { asked in .json([asked.query]) }
         let found: [String] = try await bench.host().send("/search", parameters: ["q": "a b+c", "page": 2])
         #expect(found == ["q=a%20b%2Bc&page=2"])
     }
 
     @Test(arguments: TransportKind.allCases, [299, 400, 401, 403, 404, 425, 429, 500, 502, 520, 599])
     func `H10: every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in .json(literal: #"{"id":1,"name":"x"}"#, status: status) }
+        let bench = try Bench(kind, on: "POST", "/x") { _ in .json(literal: #"{"id":1,"name":"x"}"#, status: status) }
         let host = bench.host()
         if status == 299 {
             let user: User = try await host.send("/x", method: .post)
@@ -62,8 +58,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H10: HTML is never decoded, regardless of the status`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
         #expect(error.code == .unexpectedType && error.stage == .decode, "\(error)")
         #expect(error.body == Data(#"{"id":1,"name":"x"}"#.utf8))
@@ -71,15 +66,13 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H10: types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
         #expect(try await bench.host().send("/x", as: [Int].self) == [1])
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H10: an empty body is not a value`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(), type: "application/json") }
         let host = bench.host()
         #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
         #expect(try await remoteError { _ = try await host.send("/x", as: User?.self) }.code == .emptyBody)
@@ -88,8 +81,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases, [204, 205])
     func `H10: an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .status(status) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .status(status) }
         let host = bench.host()
         #expect(try await host.send("/x", as: User?.self) == nil)
         _ = try await host.send("/x", as: Empty.self)
@@ -99,48 +91,42 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H10: an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/null") { _ in .json(literal: "null") }
+        let bench = try Bench(kind, on: "GET", "/null") { _ in .json(literal: "null") }
         #expect(try await bench.host().send("/null", as: User?.self) == nil)
         #expect(try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }.status == 404)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H10: a response to HEAD has no body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .json([1, 2, 3]) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .json([1, 2, 3]) }
         let response = try await bench.host().response(for: Route(path: "/x", method: .head), as: Empty.self)
         #expect(response.status == 200)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H10: a decoding error names the place`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
         #expect(error.code == .undecodable && error.message.contains("[1].id") && !error.description.contains("secret"), "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
     func `H15: a truncated body counts as a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(way) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
         #expect(error.code == .connectionLost && error.stage == .transport && error.isRetryable, "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
     func `W7: a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
         #expect(error.code == .connectionLost)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `a body longer than its length ends at its length`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4])) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4])) }
         let host = bench.host()
         #expect(try await host.data(for: Route(path: "/x")) == Data("0123".utf8))
         // The surplus bytes are never taken for the next response: the connection is replaced, or the request fails.
@@ -153,8 +139,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `contradictory lengths are refused`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4, 10])) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4, 10])) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
         #expect(error.code == .protocolViolation)
     }
@@ -171,8 +156,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H13: cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let host = bench.host()
         let task = Task { try await host.data(for: Route(path: "/x")) }
         if kind.isReal {
@@ -188,8 +172,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H6: a missing response times out on the host's clock`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()
         let host = bench.host(time: time) {
             $0.timeouts = .init(head: .milliseconds(500)); $0.retry = .never
@@ -205,8 +188,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H6: a stalled response times out`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let time = ManualTime()
         let host = bench.host(time: time) {
             $0.timeouts = .init(idle: .seconds(5)); $0.retry = .never
@@ -226,8 +208,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H6: delays between attempts do not exceed the deadline`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .status(503) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .status(503) }
         let time = ManualTime()
         let events = WatchedState<[ExchangeLog.Entry.Event]>([])
         let host = bench.host(time: time) {
@@ -245,8 +226,7 @@ struct BehaviorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H6: the whole call has a deadline`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init(overall: .seconds(60)) }
         let task = Task { try await host.data(for: Route(path: "/x")) }

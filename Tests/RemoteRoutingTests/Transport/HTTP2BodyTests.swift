@@ -19,8 +19,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], broken)
     func `W7: a body without a length that is broken before its end is an error`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/x", method: method)) }
         #expect(error.code == .connectionLost, "\(error)")
         #expect(error.mayHaveArrived && error.isRetryable == (method == .get))
@@ -49,16 +48,14 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], ["whole-and-goaway", "empty-last-frame"])
     func `W7: a complete body without a length is a response`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan)
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x", method: method)) == Data("whole".utf8)) }
         #expect(server.ending().requests == 3)
     }
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 does not name frames"))
     func `W7: of the streams of a connection, only the one that is reset is cut`() async throws {
-        let server = try await FrameServer("no-error-of-last")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("no-error-of-last")
         let bodies = await withTaskGroup(of: Data?.self) { group in
             for _ in 0..<10 { group.addTask { try? await host.data(for: Route(path: "/x")) } }
             return await group.reduce(into: []) { $0.append($1) }
@@ -69,8 +66,7 @@ struct HTTP2BodyTests {
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 fails a request that the server stops"))
     func `W7: a complete response that stops the request is a response`() async throws {
-        let server = try await FrameServer("no-error-after-end")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("no-error-after-end")
         // The rest of the body is never there.
         let gate = DispatchSemaphore(value: 0)
         defer { gate.signal() }
@@ -88,8 +84,7 @@ struct HTTP2BodyTests {
     }
 
     @Test func `W9: streams and downloads use HTTP 2 if the server has nothing else`() async throws {
-        let server = try await FrameServer("empty-last-frame")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("empty-last-frame")
         for _ in 0..<2 {
             let bytes = try await host.bytes(for: Route(path: "/x"))
             var whole = Data()
@@ -104,8 +99,7 @@ struct HTTP2BodyTests {
     }
 
     @Test func `H18: a request whose response is not HTTP 2 may have arrived`() async throws {
-        let server = try await FrameServer("garbage")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("garbage")
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.mayHaveArrived && !error.isRetryable, "\(error)")
         #expect(server.ending().requests == 1)
@@ -113,8 +107,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: ["refuse-all", "goaway-below"])
     func `H18, W2, W9: a request that the server has refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")
         #expect(plan != "refuse-all" || !error.isRetryable, "\(error)")

@@ -14,8 +14,7 @@ import Trials
 struct MetricsTests {
     @Test(arguments: TransportKind.allCases)
     func `W10: every transport reports total time, first byte and decoded bytes`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text(String(repeating: "x", count: 1000)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text(String(repeating: "x", count: 1000)) }
         let response = try await bench.host { $0.timeouts = .init() }.dataResponse(for: Route(path: "/x"))
         let metrics = try #require(response.metrics)
         let (first, total) = (try #require(metrics.firstByte), try #require(metrics.total))

@@ -28,8 +28,7 @@ struct SequenceBodyTests {
 
     @Test(arguments: TransportKind.allCases, [nil, 300_000] as [Int64?])
     func `H23: the chunks of a sequence arrive in order, once`(_ kind: TransportKind, _ length: Int64?) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { .data($0.body) }
+        let bench = try Bench(kind, on: "POST", "/x") { .data($0.body) }
         let pieces = (0..<30).map { Data(repeating: UInt8($0), count: 10_000) }
         let route = post(HTTPBodyStream(SequenceBodyTests.sequence([Data()] + pieces + [Data()]), length: length))
         let host = bench.host()
@@ -44,8 +43,7 @@ struct SequenceBodyTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H23: arrays of bytes and single bytes arrive too, and an empty sequence is an empty body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { .data($0.body) }
+        let bench = try Bench(kind, on: "POST", "/x") { .data($0.body) }
         let host = bench.host()
         let bytes = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let single = AsyncStream<UInt8> { continuation in
@@ -67,8 +65,7 @@ struct SequenceBodyTests {
     func `H23: an error of the sequence fails the request, and no complete body arrives`(
         _ kind: TransportKind, _ length: Int64?
     ) async throws {
-        let bench = try Bench(kind)
-        bench.on("PUT", "/x") { _ in .status(204) }
+        let bench = try Bench(kind, on: "PUT", "/x") { _ in .status(204) }
         for pieces in [[], [Data(count: 1000)]] {
             let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces, breaks: true), length: length)
             let error = try await remoteError { try await bench.host().send(post(body, .put)) }
@@ -84,8 +81,7 @@ struct SequenceBodyTests {
     func `H23: a stated length is checked before the body is complete`(
         _ kind: TransportKind, _ lengths: (pieces: [Int], stated: Int64)
     ) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in .status(204) }
+        let bench = try Bench(kind, on: "POST", "/x") { _ in .status(204) }
         let pieces = lengths.pieces.map { Data(count: $0) }
         let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces), length: lengths.stated)
         #expect(try await remoteError { try await bench.host().send(post(body)) }.code == .bodyUnreadable)
@@ -103,8 +99,7 @@ struct SequenceBodyTests {
 
     @Test(arguments: TransportKind.allCases, [true, false])
     func `H7, H23: only a sequence that can be made again is sent again`(_ kind: TransportKind, _ isMade: Bool) async throws {
-        let bench = try Bench(kind)
-        bench.on("PUT", "/x", inTurn: .status(503), .redirect(to: "/y", status: 307))
+        let bench = try Bench(kind, on: "PUT", "/x", inTurn: .status(503), .redirect(to: "/y", status: 307))
         bench.on("PUT", "/y") { .data($0.body) }
         let whole = Data("abc".utf8)
         let made = WatchedState(0)
@@ -261,8 +256,7 @@ struct SendingBodyTests {
 
     @Test(arguments: RealTransport.available, [nil, 2000] as [Int64?])
     func `a body that ends early fails the request`(_ transport: RealTransport, _ length: Int64?) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/x") { asked in .text("\(asked.body.count)") }
+        let bench = try Bench(transport.kind, on: "POST", "/x") { asked in .text("\(asked.body.count)") }
         let body = stream([Data(count: 1000)], length: length, breaks: true)
         let host = bench.host()
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .stream(body))) }

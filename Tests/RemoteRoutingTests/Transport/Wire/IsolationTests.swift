@@ -174,8 +174,7 @@ struct FloodTests {
     @Test(arguments: part(of: floods, each: 3))
     func `W14: a flood of frames without content ends its connection, and delays no other exchange`(_ plan: String) async throws {
         let quiet = try LoopbackOrigin { _ in .text("well") }
-        let server = try await FrameServer(plan)
-        let hostile = try secureHost(server.port) { $0.retry = .never }
+        let (server, hostile) = try await FrameServer.serving(plan)
         let host = RemoteHost(quiet.port, over: hostile.transport)
         let flood = Task { try await remoteError { try await hostile.send(Route(path: "/x")) } }
         try await server.wait(for: 1, "R")
@@ -196,8 +195,7 @@ struct FloodTests {
 
     @Test(.enabled(if: RealTransport.hasLibcurl7, "newer versions of libcurl read in small steps"), arguments: part(of: floods, each: 3))
     func `W14: after a flood, exchanges with the origin use HTTP 1.1`(_ plan: String) async throws {
-        let server = try await FrameServer(plan + "+")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan + "+")
         let error = try await remoteError { try await host.send(Route(path: "/x")) }
         #expect(error.code == .protocolViolation, "\(error) \(String(describing: error.underlyingError))")
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x")) == Data("whole".utf8)) }
@@ -206,8 +204,7 @@ struct FloodTests {
 
     @Test func `H6, W14: deadlines pass during a flood`() async throws {
         let silent = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").misbehaving(.neverAnswer) }
-        let server = try await FrameServer("empty data")
-        let hostile = try secureHost(server.port) { $0.retry = .never }
+        let (server, hostile) = try await FrameServer.serving("empty data")
         let host = RemoteHost(silent.port, over: hostile.transport).with {
             ($0.retry, $0.timeouts) = (.never, .init(head: .milliseconds(50)))
         }
