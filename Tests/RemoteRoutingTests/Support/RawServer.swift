@@ -57,6 +57,15 @@ final class RawServer: Sendable {
         }.start()
     }
 
+    /// Creates a server that reads the head of a request, sends a text, and runs a closure.
+    convenience init(sending text: String, _ then: @escaping @Sendable (RawConnection) -> Void = { _ in }) throws {
+        try self.init { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send(text)
+            then(connection)
+        }
+    }
+
     // This ends the accepting thread, which closes the listener. Closed here, its number could belong to the next listener before the thread
     // accepts again.
     deinit { shutdown(listener, Int32(SHUT_RDWR)) }

@@ -163,10 +163,8 @@ struct HTTP2Tests {
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
         for count in [0, 1, 70_000, 3_000_000] {
-            let body = HTTPBodyStream(length: hasLength ? Int64(count) : nil, isReplayable: true) {
-                let parts = Parts(stride(from: 0, to: count, by: 50_000).map { Data(count: min(50_000, count - $0)) })
-                return { _ in parts.next() }
-            }
+            let chunks = stride(from: 0, to: count, by: 50_000).map { Data(count: min(50_000, count - $0)) }
+            let body = HTTPBodyStream(chunks: chunks, length: hasLength ? Int64(count) : nil)
             let response = try await host.dataResponse(for: Route(path: "/up", method: method, body: .stream(body)))
             #expect(response.value == Data("\(count)".utf8))
             #expect(response.metrics?.version == .http2 && response.metrics?.sentBodyBytes == Int64(count))

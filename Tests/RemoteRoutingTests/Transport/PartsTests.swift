@@ -319,16 +319,8 @@ struct MetricsTests {
             }
         }
         let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }
-        let body: RouteBody
-        if isStream {
-            body = .stream(
-                HTTPBodyStream(length: Int64(count), isReplayable: true) {
-                    let parts = Parts(count == 0 ? [] : [Data(count: count)])
-                    return { _ in parts.next() }
-                })
-        } else {
-            body = .data(Data(count: count))
-        }
+        let stream = HTTPBodyStream(chunks: count == 0 ? [] : [Data(count: count)], length: Int64(count))
+        let body: RouteBody = isStream ? .stream(stream) : .data(Data(count: count))
         for round in 0...1 {
             let metrics = try #require(try await host.dataResponse(for: Route(path: "/x", method: .post, body: body)).metrics)
             let wire = seen.withLock(\.self)
@@ -360,10 +352,7 @@ struct MetricsTests {
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `W10: a response over HTTP 1.0 reports its version`() async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.0 200 OK\r\n\r\nhello")
-        }
+        let server = try RawServer(sending: "HTTP/1.0 200 OK\r\n\r\nhello")
         let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }
         let metrics = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
         #expect(metrics.version == .http1_0 && metrics.receivedBodyBytes == 5)

@@ -153,11 +153,7 @@ struct ProxyTests {
         ("HTTP/1.1 200 OK\r\n\r\nnot TLS\r\n", [.tlsFailed, .connectionLost]),
     ])
     func `W11: a refused tunnel is a typed error, and nothing has arrived`(_ text: String, _ codes: [RemoteError.Code]) async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send(text)
-            connection.endSending()
-        }
+        let server = try RawServer(sending: text) { $0.endSending() }
         let host = try host(.http("127.0.0.1", port: Int(server.port))).with { $0.configuration.scheme = .https }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(codes.contains(error.code), "\(error)")

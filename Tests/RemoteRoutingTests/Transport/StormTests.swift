@@ -11,19 +11,20 @@ struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
     @Test(arguments: RealTransport.available)
-    func `H13: requests canceled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
+    func `H13, W13: requests canceled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/never") { _ in .text("x").misbehaving(.neverAnswer) }
         origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try kind.make()
         var host = RemoteHost(origin.port, over: transport)
         let routes =
-            ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
+            ["/quick", "/drip", "/stall", "/late", "/never"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
-        var filesBefore: Int?
+        var (filesBefore, bytesBefore): (Int?, Int?)
         for round in 0..<rounds(1) {
             // Alternates between few permits, so that most calls wait, and many, so that most are on the wire.
             host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
@@ -52,7 +53,11 @@ struct StormTests {
             try await until("no exchange is left") { transport.exchangeCount == 0 }
             #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
             origin.forget()
-            if filesBefore == nil { filesBefore = ProcessState.openFiles }
+            if filesBefore == nil { (filesBefore, bytesBefore) = (ProcessState.openFiles, ProcessState.residentBytes) }
+        }
+        if kind == .curl {
+            try await until("no more connections than exchanges that run at once are left") { origin.openConnections <= 256 }
+            if isLongRun, let bytesBefore, let bytes = ProcessState.residentBytes { #expect(bytes - bytesBefore <= 64 << 20) }
         }
         // Other tests of the process open files and connections at the same time, and close them again.
         guard let before = filesBefore else { return }
@@ -95,14 +100,7 @@ struct StormTests {
 struct OnceTests {
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
-        (
-            .post,
-            .stream(
-                HTTPBodyStream(length: 3, isReplayable: false) {
-                    let parts = Parts([Data("abc".utf8)])
-                    return { _ in parts.next() }
-                })
-        ),
+        (.post, .stream(HTTPBodyStream(chunks: [Data("abc".utf8)], length: 3, isReplayable: false))),
     ]
 
     @Test(
@@ -159,6 +157,16 @@ struct OnceTests {
         #expect(try await remoteError { try await task.value }.stage == .cancelled)
         try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
         #expect(origin.requests.count == 1)
+    }
+}
+
+extension HTTPBodyStream {
+    /// Creates a body of chunks.
+    init(chunks: [Data], length: Int64?, isReplayable: Bool = true) {
+        self.init(length: length, isReplayable: isReplayable) {
+            let parts = Parts(chunks)
+            return { _ in parts.next() }
+        }
     }
 }
 

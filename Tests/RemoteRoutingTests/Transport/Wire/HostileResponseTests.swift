@@ -177,11 +177,8 @@ struct HostileConnectionTests {
     }
 
     @Test func `W1: an unrequested change of the protocol ends at once`() async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nabc")
-            connection.drain()
-        }
+        let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
+        let server = try RawServer(sending: head + "abc") { $0.drain() }
         let host = try RealTransport.curl.host(server.port) {
             ($0.retry, $0.timeouts) = (.never, .init(head: .seconds(600), idle: .seconds(600)))
         }
@@ -193,10 +190,7 @@ struct HostileConnectionTests {
 
     @Test(arguments: ["HTTP/2.0 200 OK", "HTTP/2 200 OK", "HTTP/2 200"])
     func `W1: a response that claims HTTP 2 without its frames is refused`(_ line: String) async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("\(line)\r\nContent-Length: 1\r\n\r\nx")
-        }
+        let server = try RawServer(sending: "\(line)\r\nContent-Length: 1\r\n\r\nx")
         let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
         #expect(error.code == .protocolViolation, "\(error)")
@@ -204,9 +198,8 @@ struct HostileConnectionTests {
 
     @Test(arguments: [true, false])
     func `H6: an error with an endless body gives its status at the idle limit, with the part that arrived`(_ hasIdle: Bool) async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\npart")
+        let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 60000\r\n\r\n"
+        let server = try RawServer(sending: head + "part") { connection in
             var look = pollfd(fd: connection.socket, events: Int16(POLLIN), revents: 0)
             // A byte arrives in time, again and again.
             while hasIdle ? connection.sends(".") : true, poll(&look, 1, 5) == 0 {}
@@ -276,9 +269,8 @@ struct HostileConnectionTests {
 
     @Test(arguments: [true, false])
     func `W2: an early error ends a large upload with its status`(_ closes: Bool) async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\(closes ? "Connection: close\r\n" : "")\r\n")
+        let head = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\(closes ? "Connection: close\r\n" : "")\r\n"
+        let server = try RawServer(sending: head) { connection in
             // Closing with unread bytes resets the connection and loses the response, so a server reads on (RFC 9112 §9.6).
             if closes { connection.endSending() }
             connection.drain()

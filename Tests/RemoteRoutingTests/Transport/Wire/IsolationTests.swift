@@ -223,9 +223,7 @@ struct FloodTests {
 
     @Test func `W14: an endless body of chunks of one byte delays no other exchange`() async throws {
         let chunks = String(repeating: "1\r\nx\r\n", count: 10_000)
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        let server = try RawServer(sending: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") { connection in
             while connection.sends(chunks) {}
         }
         let quiet = try LoopbackOrigin { _ in .text("well") }

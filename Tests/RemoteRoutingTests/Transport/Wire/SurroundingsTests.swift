@@ -101,10 +101,8 @@ struct SurroundingsTests {
     }
 
     @Test func `W11: an environment proxy that requires credentials has a separate error code`() async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
-        }
+        let head = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
+        let server = try RawServer(sending: head)
         let (lines, _) = try await errors(of: "http://user:secret@127.0.0.1:\(server.port)")
         #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnauthorized", "proxyUnauthorized"], "\(lines)")
         #expect(!lines.joined().contains("secret"))
