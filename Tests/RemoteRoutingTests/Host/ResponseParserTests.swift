@@ -61,8 +61,7 @@ struct ResponseParserTests {
         #expect(try await host.send(Route(path: "/list", options: RouteOptions(parser: ListParser()))) == ada)
         // JSON has no public parser: a host without a parser uses JSON.
         #expect(try await host.with { $0.parser = nil }.send("/json") == ada)
-        let error = try await remoteError { _ = try await host.send("/json", as: User.self) }
-        #expect(error.underlyingError is FailingParser.Failure)
+        #expect(try await remoteError { _ = try await host.send("/json", as: User.self) }.underlyingError is FailingParser.Failure)
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -221,8 +221,7 @@ struct DeliveryTests {
         let bench = try Bench(transport.kind, on: "POST", "/likes/7") { _ in .status(409) }
         let error = try await remoteError { try await bench.host().send(Blog.like(7), idempotencyKey: UUID()) }
         #expect(error.attempts == 1 && error.failureKind == .transient && !error.isRetryable)
-        let plain = try await remoteError { try await bench.host().send(Blog.like(7)) }
-        #expect(plain.failureKind == .permanent)
+        #expect(try await remoteError { try await bench.host().send(Blog.like(7)) }.failureKind == .permanent)
     }
 }
 
