@@ -106,7 +106,7 @@ struct HTTP2BodyTests {
     }
 
     @Test(arguments: ["refuse-all", "goaway-below"])
-    func `H18, W2, W9: a request that the server has refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
+    func `H18, W2, W9: a request that the server refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
         let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")
