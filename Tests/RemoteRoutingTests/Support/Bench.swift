@@ -85,7 +85,7 @@ final class Bench: Sendable {
         }
     }
 
-    /// Creates a host without deadlines, whose random numbers all are `unit`.
+    /// Creates a host without deadlines; all of its random numbers are `unit`.
     func host(time: any TimeSource = .system, unit: Double) -> RemoteHost {
         host(time: time) {
             $0.timeouts = .init()

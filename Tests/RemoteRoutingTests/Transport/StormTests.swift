@@ -24,7 +24,8 @@ struct StormTests {
         let routes =
             ["/quick", "/drip", "/stall", "/late", "/never"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
-        var (filesBefore, bytesBefore): (Int?, Int?)
+        var filesBefore: Int?
+        var bytesBefore: Int?
         for round in 0..<rounds(1) {
             // Alternates between few permits, so that most calls wait, and many, so that most are on the wire.
             host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32

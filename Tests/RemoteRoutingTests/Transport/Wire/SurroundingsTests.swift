@@ -272,7 +272,7 @@ struct LookupTests {
         return process.rest.split(separator: "\n").map(String.init)
     }
 
-    /// Runs a client with a library whose lookups of one name never end.
+    /// Runs a client with a library that never ends the lookups of one name.
     private func client(_ use: String, of origin: LoopbackOrigin, defining macros: [String], after setup: String) async throws -> [String] {
         let stub = try await StubLibrary(StubLibrary.version + StubLibrary.names, defining: macros)
         let program = try ChildProcess.path(of: "HostileClient")
