@@ -77,7 +77,7 @@ struct MisbehavingTests {
         #expect(try client.read(Self.head.utf8.count + 4) == Self.head + "0123")
         #expect(!client.hears(within: 30))
         client.hangUp()
-        try await origin.waitUntil { $0.requests.first?.clientLeftEarly == true && $0.openConnections == 0 }
+        try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
     }
 
     @Test func `a response may never come`() async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import LoopbackOrigin
-import StoreCore
 import RemoteRoutingTesting
+import StoreCore
 import Testing
 import Trials
 
@@ -100,8 +100,7 @@ struct AdviceTests {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)
         try await RemoteHost("a.example", transport: memory).send("/x")
-        #expect(manual.path.status == .offline)
-        #expect(memory.requests.count == 1)
+        #expect(manual.path.status == .offline && memory.requests.count == 1)
     }
 
     #if !canImport(Network)
@@ -144,11 +143,9 @@ struct AdviceTests {
 
     @Test(arguments: RealTransport.available)
     func `an error describes the operation, the attempts and the request id`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
-        #expect(error.requestID == "r-7")
-        #expect(error.problem?.title == "Down")
+        #expect(error.requestID == "r-7" && error.problem?.title == "Down", "\(error)")
         #expect(
             error.description
                 == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server responded with 503 Service Unavailable; "
@@ -241,5 +238,33 @@ struct AdviceTests {
         let reply = try await exchange.response()
         await #expect { for try await _ in reply.body {} } throws: { ($0 as? TransportFailure)?.code == .connectionLost }
         #expect(stops.current == 0)
+    }
+}
+
+/// Errors that no exchange has completed.
+struct RemoteErrorTests {
+    @Test func `H7: a new error is not retryable unless its request may be repeated`() {
+        var error = RemoteError(.transport, .connectionLost, operation: "GET /x", "lost")
+        #expect(!error.mayRepeat && !error.isRetryable && error.failureKind == .permanent)
+        error.mayRepeat = true
+        #expect(error.isRetryable && error.failureKind == .transient)
+    }
+
+    @Test(
+        arguments: [
+            (RemoteError.Code.offline, nil, "You are offline."),
+            (.connectionRefused, nil, "The server cannot be reached. Try again later."),
+            (.idleTimedOut, nil, "The server takes too long. Try again later."),
+            (.pinMismatch, nil, "The connection to the server is not secure."), (.badStatus, 401, "Sign in again."),
+            (.badStatus, 404, "This is not available."), (.badStatus, 418, "The server does not accept this."),
+            (.badStatus, 503, "The server has a problem. Try again later."),
+            (.undecodable, 200, "The response of the server cannot be read. Try again later."),
+            (.engineFailed, nil, "Something went wrong."),
+        ] as [(RemoteError.Code, Int?, String)])
+    func `a notice is a sentence for people, without address and cause`(_ code: RemoteError.Code, _ status: Int?, _ notice: String) {
+        var error = RemoteError(.transport, code, operation: "GET https://a.example/x", "the reason", underlyingError: CancellationError())
+        error.status = status
+        #expect(error.notice == notice)
+        #expect(error.description.contains("a.example") && !error.notice.contains("a.example"))
     }
 }

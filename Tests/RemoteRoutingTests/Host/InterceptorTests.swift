@@ -1,7 +1,7 @@
 import Foundation
 import LoopbackOrigin
-import StoreCore
 import RemoteRoutingTesting
+import StoreCore
 import Testing
 import Trials
 
@@ -27,8 +27,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H16: request interceptors run in order, response interceptors in reverse`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
+        let bench = try Bench(kind, on: "GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
         let log = WatchedState<[String]>([])
         var host = bench.host()
         for name in ["a", "b"] {
@@ -50,8 +49,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `interceptors run before a streamed body arrives, and may replace it`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/kept") { _ in .text("kept") }
+        let bench = try Bench(kind, on: "GET", "/kept") { _ in .text("kept") }
         bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
         let seen = WatchedState<[Bool]>([])
         // One permit: replacing a stream releases it.
@@ -63,11 +61,6 @@ struct InterceptorTests {
         }
         #expect(try await host.data(for: Route(path: "/kept")) == Data("kept".utf8))
         #expect(seen.current == [true, true, true, false])
-    }
-
-    private struct Changing: RequestInterceptor {
-        var change: @Sendable (inout HTTPRequest) throws -> Void
-        func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
     }
 
     struct Refused: Error {}
@@ -118,8 +111,7 @@ struct InterceptorTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H12: no secret reaches the log or an error`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in
+        let bench = try Bench(kind, on: "POST", "/x") { _ in
             .json(literal: #"{"password":"hush"}"#, status: 403).setting("Set-Cookie", to: "sid=hush")
                 .setting("Location", to: "https://u:hush@h/?token=hush#hush").setting("X-Session", to: "hush")
         }
@@ -133,12 +125,8 @@ struct InterceptorTests {
             body: .json(fields: ["password": "hush"]))
         let error = try await remoteError { try await host.send(route) }
         let text = lines.current.joined(separator: "\n")
-        #expect(!text.contains("hush"))
-        #expect(text.contains("Authorization: <redacted>"))
-        #expect(text.contains("page=2"))
-        #expect(text.contains("← 403"))
-        #expect(!error.description.contains("hush"))
-        #expect(error.description.contains("POST http://127.0.0.1"))
+        #expect(!text.contains("hush") && text.contains("Authorization: <redacted>") && text.contains("page=2"))
+        #expect(text.contains("← 403") && !error.description.contains("hush") && error.description.contains("POST http://127.0.0.1"))
         #expect(error.body == Data(#"{"password":"hush"}"#.utf8))
     }
 
@@ -168,7 +156,207 @@ struct InterceptorTests {
         for _ in 0..<200 { await Task.yield() }
         running.update { $0.open = true }
         for task in tasks { try await task.value }
-        #expect(running.current.most == 3)
-        #expect(memory.requests.count == 20)
+        #expect(running.current.most == 3 && memory.requests.count == 20)
+    }
+}
+
+struct RouteTagTests {
+    private enum Screen: LoggedRouteTagKey { typealias Value = String }
+
+    private enum Person: RouteTagKey { typealias Value = String }
+
+    private enum Depth: LoggedRouteTagKey { typealias Value = Int? }
+
+    private enum Search: Routable {
+        case text(String)
+        var path: RoutePath { "/search" }
+        var query: Parameters {
+            switch self {
+            case .text(let text): ["q": text]
+            }
+        }
+        var options: RouteOptions {
+            var options = RouteOptions()
+            options.tags[Screen.self] = "search"
+            return options
+        }
+    }
+
+    /// An interceptor that records the routes and tags of requests.
+    private final class Watching: RequestInterceptor, ResponseInterceptor {
+        let seen = Lock<[String]>([])
+
+        func intercept(_ request: inout HTTPRequest) async throws {
+            note("→", request)
+            // A new request without the route.
+            request = HTTPRequest(method: request.method, url: request.url, fields: request.fields, body: request.body)
+        }
+
+        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { note("←", request) }
+
+        private func note(_ direction: String, _ request: HTTPRequest) {
+            let path = request.route.map { "\($0.path)" } ?? "none"
+            seen.withLock { $0.append("\(direction) \(path) \(request.tags[Screen.self] ?? "none")") }
+        }
+    }
+
+    @Test func `a tag is read under its key alone`() {
+        var tags = RouteTags()
+        #expect(tags.isEmpty && tags[Screen.self] == nil)
+        tags[Screen.self] = "list"
+        tags[Person.self] = "Ada"
+        tags[Depth.self] = .some(nil)
+        tags[Screen.self] = "detail"
+        #expect(tags[Screen.self] == "detail" && tags[Person.self] == "Ada" && tags[Depth.self] == .some(.none))
+        tags[Person.self] = nil
+        #expect(tags[Person.self] == nil && !tags.isEmpty)
+    }
+
+    @Test func `H16: interceptors, transports and further attempts see the route and its tags`() async throws {
+        let transport = MemoryTransport(inTurn: .status(503), .status(302).adding("Location", "/elsewhere"), .json("{}"), .json("{}"))
+        let watching = Watching()
+        var host = RemoteHost("api.example.com", transport: transport)
+            .intercepting(requests: watching).intercepting(requests: watching).intercepting(responses: watching)
+        host.retry = .exponential(attempts: 2, base: .milliseconds(1))
+        try await host.send(Search.text("swift"))
+        try await host.send(Route(path: "/plain"))
+        #expect(
+            watching.seen.withLock { $0 } == [
+                "→ /search search", "→ /search search", "← /search search", "→ /search search", "→ /search search", "← /search search",
+                "→ /plain none", "→ /plain none", "← /plain none",
+            ])
+        #expect(transport.requests.map { $0.tags[Screen.self] } == ["search", "search", "search", nil])
+        #expect(transport.requests.first?.route?.query == ["q": "swift"])
+    }
+
+    @Test func `H16: a tag of one call replaces that of the route, and is not sent`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        try await host.send(Search.text("swift").tagged(Screen.self, "start").tagged(Person.self, "Ada"))
+        let request = try #require(transport.requests.first)
+        #expect(request.tags[Screen.self] == "start" && request.tags[Person.self] == "Ada")
+        #expect(request.url.absoluteString == "https://api.example.com/search?q=swift")
+        #expect(!request.fields.fields.contains { $0.value.contains("Ada") || $0.value.contains("start") })
+    }
+
+    @Test func `H16: a store's requests have the tags of its route`() async throws {
+        let transport = MemoryTransport { _ in .json(#""found""#).adding("ETag", #""1""#) }
+        let host = RemoteHost("api.example.com", transport: transport)
+        let store = Store(cacher: MemoryCacher<String, String>(), fetcher: host.fetcher { Search.text($0) })
+        _ = try await store["swift"].requireData()
+        #expect(transport.requests.map { $0.tags[Screen.self] } == ["search"])
+    }
+
+    @Test func `H12, H16: logs show only the tags of logged keys`() async throws {
+        let entries = Lock<[ExchangeLog.Entry]>([])
+        let transport = MemoryTransport(inTurn: .status(503), .json("{}"))
+        var host = RemoteHost("api.example.com", transport: transport).logging(
+            to: ExchangeLog { entry in entries.withLock { $0.append(entry) } })
+        host.retry = .exponential(attempts: 2, base: .milliseconds(1))
+        let route = Route(path: "/x").tagged(Person.self, "Ada").tagged(Screen.self, "li\u{1B}st").tagged(Depth.self, 3)
+        try await host.send(route)
+        let found = entries.withLock { $0 }
+        #expect(found.count == 7)
+        for entry in found {
+            let line = try #require("\(entry)".split(separator: "\n").first)
+            #expect(line.hasSuffix(#" [Screen: li\u{1B}st, Depth: Optional(3)]"#), "\(line)")
+            #expect(entry.tags[Screen.self] == "li\u{1B}st" && entry.tags[Person.self] == nil)
+            var dumped = ""
+            dump(entry, to: &dumped)
+            #expect(!dumped.contains("Ada"))
+        }
+    }
+
+    @Test func `H12: a log line without tags has no brackets`() async throws {
+        let entries = Lock<[String]>([])
+        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
+            .logging(to: ExchangeLog { entry in entries.withLock { $0.append("\(entry)") } })
+        try await host.send(Route(path: "/x").tagged(Person.self, "Ada"))
+        #expect(entries.withLock { $0.count } == 3)
+        #expect(entries.withLock { !$0.contains { $0.contains("[") || $0.contains("Ada") } })
+    }
+
+    @Test func `H12: neither the text nor a dump of tags shows private values`() {
+        let route = Route(path: "/x").tagged(Person.self, "Ada").tagged(Screen.self, "list")
+        var dumped = ""
+        dump(route, to: &dumped)
+        #expect("\(route.options.tags)" == "Screen: list" && !dumped.contains("Ada") && dumped.contains("Screen: list"))
+        #expect(!"\(route)".contains("Ada"))
+    }
+
+    /// A route with a different value at each access.
+    private final class Counting: Routable {
+        let count = Lock(0)
+        var path: RoutePath { "/x" }
+        var query: Parameters {
+            count.withLock { count in
+                count += 1
+                return ["n": count]
+            }
+        }
+    }
+
+    @Test func `H16: the route that interceptors see is the one that was sent`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        try await RemoteHost("api.example.com", transport: transport).send(Counting())
+        #expect(transport.requests.first?.url.query() == "n=1" && transport.requests.first?.route?.query == ["n": 1])
+    }
+
+    @Test(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
+    func `H16: a tag of the wrong type does not compile`() async throws {
+        let compiler = try #require(SwiftCompiler.found)
+        let found = try await compiler.diagnostics(
+            of: """
+                import RemoteRouting
+                enum Screen: RouteTagKey { typealias Value = String }
+                final class Box { var value = 0 }
+                func right(_ options: inout RouteOptions) { options.tags[Screen.self] = "list" }
+                func right(_ route: Route) -> Route { route.tagged(Screen.self, "list") }
+                func wrong(_ options: inout RouteOptions) { options.tags[Screen.self] = 3 }
+                func wrong(_ route: Route) -> Route { route.tagged(Screen.self, 3) }
+                func wrong(_ options: RouteOptions) -> Int? { options.tags[Screen.self] }
+                enum Unsafe: RouteTagKey { typealias Value = Box }
+                enum Without: RouteTagKey {}
+                """)
+        #expect(Set(found.map(\.line)) == [6, 7, 8, 9, 10])
+    }
+}
+
+/// The redaction of addresses.
+struct RedactionTests {
+    private let redaction = Redaction(fields: ["x-session"], queryNames: ["token", "password"])
+
+    @Test(arguments: [
+        "https://h/x?token=hush", "https://h/x?user[password]=hush", "https://h/x?user%5Bpassword%5D=hush", "https://h/x?token[]=hush",
+        "https://h/x?token%5B0%5D=hush", "https://h/x?a=1&TOKEN=hush", "https://h/x?%74oken=hush", "https://u:hush@h/", "/x#hush",
+        "?token=hush&a=1", "https://h/x?token=\u{301}hush", "https://h/x?a=1&\u{301}b=2&token=hush",
+    ])
+    func `H12: the secrets of an address are redacted`(address: String) {
+        #expect(!redaction.text(of: address).contains("hush"))
+    }
+
+    @Test(arguments: [
+        "<https://h/x?page=2>; rel=\"next\", <https://h/x?token=hush&page=1>; rel=\"prev\"", "<https://u:hush@h/>; rel=next",
+        "</x>; rel=a, </y?token=hush>; rel=b", "</x?a=1>, <https://u:hush@h/>", "</x?a=1>, </y#hush>",
+    ])
+    func `H12: the secrets of each link are redacted`(field: String) {
+        let text = redaction.value(of: HTTPFields.Field(name: "Link", value: field))
+        #expect(!text.contains("hush"))
+        #expect(text.filter { $0 == "<" || $0 == ">" }.count >= field.filter { $0 == "<" || $0 == ">" }.count)
+    }
+
+    @Test(arguments: [
+        ("Refresh", "5; url=https://h/x?token=hush"), ("Refresh", "0;URL='/x?a=1&token=hush'"), ("Refresh", "1; url=/x#hush"),
+        ("Destination", "https://u:hush@h/x"), ("Content-Location", "/x?token=hush"), ("Referer", "https://h/?token=hush"),
+    ])
+    func `H12: the secrets of other fields with addresses are redacted`(name: String, value: String) {
+        #expect(!redaction.value(of: HTTPFields.Field(name: name, value: value)).contains("hush"))
+        #expect(redaction.value(of: HTTPFields.Field(name: "Refresh", value: "5; url=/x?a=1")) == "5; url=/x?a=1")
+    }
+
+    @Test func `H12: other values stay unchanged`() {
+        let field = HTTPFields.Field(name: "Link", value: "<https://h/x?page=2>; rel=\"next\", </y>; rel=\"prev\"")
+        #expect(redaction.value(of: field) == field.value)
+        #expect(redaction.text(of: "https://h/x?user[name]=a&page=2") == "https://h/x?user[name]=a&page=2")
     }
 }

@@ -61,14 +61,12 @@ struct ResponseParserTests {
         #expect(try await host.send(Route(path: "/list", options: RouteOptions(parser: ListParser()))) == ada)
         // JSON has no public parser: a host without a parser uses JSON.
         #expect(try await host.with { $0.parser = nil }.send("/json") == ada)
-        let error = try await remoteError { _ = try await host.send("/json", as: User.self) }
-        #expect(error.underlyingError is FailingParser.Failure)
+        #expect(try await remoteError { _ = try await host.send("/json", as: User.self) }.underlyingError is FailingParser.Failure)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .json([1]) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .json([1]) }
         let api = bench.host()
         let listed = api.with { $0.parser = ListParser() }
         let vendor = listed.with { $0.defaults.append("Accept", "application/vnd.github+json") }
@@ -90,8 +88,7 @@ struct ResponseParserTests {
 
     @Test(arguments: RealTransport.available)
     func `H17: a parser that throws fails the call with its error as the cause`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/x") { _ in .text("secret").setting("X-Request-Id", to: "r-7") }
+        let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .text("secret").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { _ = try await bench.host { $0.parser = FailingParser() }.send("/x", as: User.self) }
         #expect(error.stage == .decode && error.code == .undecodable && error.status == 200)
         #expect(error.underlyingError as? FailingParser.Failure == FailingParser.Failure(bytes: 6))
@@ -113,8 +110,7 @@ struct ResponseParserTests {
 
     @Test(arguments: [false, true])
     func `H17: a parser's cancellation counts only if the task is canceled`(_ cancels: Bool) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x") { _ in .json([1]) }
+        let bench = try Bench(.memory, on: "GET", "/x") { _ in .json([1]) }
         let host = bench.host { $0.parser = GivingUp(cancels: cancels) }
         let error = await Task {
             try? await remoteError { _ = try await host.send("/x", as: [Int].self) }

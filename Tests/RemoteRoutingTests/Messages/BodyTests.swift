@@ -42,8 +42,7 @@ struct BodyTests {
 
     @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
-        #expect(error?.code == .notEncodable)
-        #expect(error?.message.contains("secret") == true)
+        #expect(error?.code == .notEncodable && error?.message.contains("secret") == true)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 
@@ -220,5 +219,27 @@ struct BodyTests {
         let boundaries = try (0..<50).compactMap { _ in try form.encoded(style: ParameterStyle()).type?["boundary"] }
         #expect(Set(boundaries).count == 50)
         #expect(boundaries.allSatisfy { $0.utf8.count == 32 && $0.isToken })
+    }
+}
+
+struct RequestTests {
+    private let url = URL(string: "https://ada:secret@api.example.com/users/7?token=secret")!
+
+    @Test func `a change of a copied request leaves the original unchanged`() throws {
+        let original = HTTPRequest(url: url)
+        var copy = original
+        copy.method = .put
+        copy.url = URL(string: "https://api.example.com/other")!
+        try copy.fields.append("Accept", "text/plain")
+        copy.body = .data(Data("x".utf8))
+
+        #expect(original.method == .get && original.url == url && original.fields.fields.isEmpty)
+        #expect(original.body.length == 0 && copy.method == .put && copy.url.path() == "/other")
+        #expect(copy.fields["Accept"] == "text/plain" && copy.body.length == 1)
+    }
+
+    @Test func `a request is described by its method and address, without secrets`() {
+        let request = HTTPRequest(method: .delete, url: url)
+        #expect("\(request)" == "DELETE https://…/users/7")
     }
 }

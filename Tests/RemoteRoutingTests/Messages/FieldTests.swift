@@ -65,7 +65,7 @@ struct RetryAfterTests {
         #expect(RetryAfter.delay(in: try fields(["retry-after": value]), now: now) == expected)
     }
 
-    @Test(arguments: ["", "-1", "1.5", "soon", "1 2", "0x10", "٣"])
+    @Test(arguments: ["", "-1", "+3", "1.5", "soon", "1 2", "5, 7", "0x10", "٣", "Sun, 06 Nov 1994 08:49:37"])
     func `H7: a malformed Retry-After is ignored`(value: String) throws {
         #expect(RetryAfter.delay(in: try fields(["Retry-After": value]), now: now) == nil)
     }
@@ -94,14 +94,15 @@ struct CacheControlTests {
         return CacheControl(fields)
     }
 
-    @Test(arguments: [
-        ("max-age=60", DeltaSeconds.seconds(60)), ("Max-Age=60", .seconds(60)), ("max-age=\"60\"", .seconds(60)),
-        ("private, max-age=60", .seconds(60)), (", ,max-age=60, ,", .seconds(60)), ("ext=\"a, max-age=1\", max-age=60", .seconds(60)),
-        ("ext=\"a\\\", max-age=1\", max-age=60", .seconds(60)), ("max-age=99999999999999999999", .seconds(2_147_483_648)),
-        ("max-age=2147483649", .seconds(2_147_483_648)), ("max-age", .invalid), ("max-age=", .invalid), ("max-age=-1", .invalid),
-        ("max-age=1.5", .invalid), ("max-age=a", .invalid), ("max-age=60, max-age=60", .seconds(60)), ("max-age=60, max-age=70", .invalid),
-        ("@@@, max-age=60", .seconds(60)), ("a b, max-age=60", .seconds(60)),
-    ])
+    @Test(
+        arguments: [
+            ("max-age=60", DeltaSeconds.seconds(60)), ("Max-Age=60", .seconds(60)), ("max-age=\"60\"", .seconds(60)),
+            ("private, max-age=60", .seconds(60)), (", ,max-age=60, ,", .seconds(60)), ("ext=\"a, max-age=1\", max-age=60", .seconds(60)),
+            ("ext=\"a\\\", max-age=1\", max-age=60", .seconds(60)), ("max-age=99999999999999999999", .seconds(2_147_483_648)),
+            ("max-age=2147483649", .seconds(2_147_483_648)), ("max-age", .invalid), ("max-age=", .invalid), ("max-age=-1", .invalid),
+            ("max-age=1.5", .invalid), ("max-age=a", .invalid), ("max-age=60, max-age=60", .seconds(60)),
+            ("max-age=60, max-age=70", .invalid), ("@@@, max-age=60", .seconds(60)), ("a b, max-age=60", .seconds(60)),
+        ] as [(String, DeltaSeconds)])
     func `H9: the seconds of a directive are parsed from any Cache-Control`(line: String, expected: DeltaSeconds) throws {
         #expect(try control(line).seconds("max-age") == expected)
     }
@@ -109,8 +110,7 @@ struct CacheControlTests {
     @Test func `H9: directives of several lines form a single list`() throws {
         let control = try control("no-cache=\"Set-Cookie, X\"", "IMMUTABLE")
         #expect(control.contains("no-cache") && control.contains("immutable") && !control.contains("set-cookie"))
-        #expect(control.directives.first?.argument == "Set-Cookie, X")
-        #expect(control.seconds("max-age") == nil)
+        #expect(control.directives.first?.argument == "Set-Cookie, X" && control.seconds("max-age") == nil)
     }
 
     @Test func `random field values do not crash the parsers`() throws {
@@ -139,9 +139,7 @@ struct FieldValueTests {
         for (name, value) in [("Vary", "Accept"), ("ETag", "\"1\""), ("vary", "Origin"), ("VARY", "Cookie")] {
             try fields.append(name, value)
         }
-        #expect(fields["vary"] == "Accept, Origin, Cookie")
-        #expect(fields["etag"] == "\"1\"")
-        #expect(fields["Date"] == nil)
+        #expect(fields["vary"] == "Accept, Origin, Cookie" && fields["etag"] == "\"1\"" && fields["Date"] == nil)
     }
 }
 
@@ -176,19 +174,20 @@ struct MimeTypeTests {
         #expect(MimeType(rawValue: text)?.isJSON == isJSON)
     }
 
-    @Test(arguments: [
-        (MimeType.plainText, "text/plain; charset=utf-8"), (.json, "application/json"), (.xml, "application/xml"), (.any, "*/*"),
-        (.formURLEncoded, "application/x-www-form-urlencoded"), (.octetStream, "application/octet-stream"),
-        (.multipartFormData, "multipart/form-data"), (.problemJSON, "application/problem+json"), (.eventStream, "text/event-stream"),
-        (.propertyList, "application/x-plist"), (.html, "text/html"), (.css, "text/css"), (.jpeg, "image/jpeg"), (.png, "image/png"),
-        (.gif, "image/gif"), (.svg, "image/svg+xml"), (.mpegAudio, "audio/mpeg"), (.oggAudio, "audio/ogg"), (.wavAudio, "audio/wav"),
-        (.webMAudio, "audio/webm"), (.anyAudio, "audio/*"), (.mp4Video, "video/mp4"), (.webMVideo, "video/webm"),
-        (.oggVideo, "video/ogg"), (.ogg, "application/ogg"), (.anyApplication, "application/*"),
-        (.javaScript, "application/javascript"), (.ecmaScript, "application/ecmascript"), (.multipartByteRanges, "multipart/byteranges"),
-    ])
+    @Test(
+        arguments: [
+            (MimeType.plainText, "text/plain; charset=utf-8"), (.json, "application/json"), (.xml, "application/xml"), (.any, "*/*"),
+            (.formURLEncoded, "application/x-www-form-urlencoded"), (.octetStream, "application/octet-stream"),
+            (.multipartFormData, "multipart/form-data"), (.problemJSON, "application/problem+json"), (.eventStream, "text/event-stream"),
+            (.propertyList, "application/x-plist"), (.html, "text/html"), (.css, "text/css"), (.jpeg, "image/jpeg"), (.png, "image/png"),
+            (.gif, "image/gif"), (.svg, "image/svg+xml"), (.mpegAudio, "audio/mpeg"), (.oggAudio, "audio/ogg"), (.wavAudio, "audio/wav"),
+            (.webMAudio, "audio/webm"), (.anyAudio, "audio/*"), (.mp4Video, "video/mp4"), (.webMVideo, "video/webm"),
+            (.oggVideo, "video/ogg"), (.ogg, "application/ogg"), (.anyApplication, "application/*"),
+            (.javaScript, "application/javascript"), (.ecmaScript, "application/ecmascript"),
+            (.multipartByteRanges, "multipart/byteranges"),
+        ] as [(MimeType, String)])
     func `a constant has the media type of its name`(type: MimeType, text: String) {
-        #expect(type.rawValue == text)
-        #expect(MimeType(rawValue: text) == type)
+        #expect(type.rawValue == text && MimeType(rawValue: text) == type)
     }
 
     @Test func `a literal is the media type that it spells`() {

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
+import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 struct QueryTests {
@@ -74,8 +76,7 @@ struct QueryTests {
     ])
     func `H1: values that commas cannot separate are refused`(parameters: Parameters) {
         let error = #expect(throws: RouteFault.self) { try query(parameters, ParameterStyle(lists: .commas)) }
-        #expect(error?.code == .unsupportedShape)
-        #expect(error?.part == "parameter t")
+        #expect(error?.code == .unsupportedShape && error?.part == "parameter t")
     }
 
     @Test(arguments: [
@@ -131,5 +132,127 @@ struct QueryTests {
             "s": Sorting.newest, "l": Level.high, "m": Money(), "u": id, "w": URL(string: "https://a/b"), "x": "abc".dropFirst(),
         ]
         #expect(try query(parameters)?.removingPercentEncoding == "s=newest&l=3&m=5 EUR&u=\(id.uuidString)&w=https://a/b&x=bc")
+    }
+}
+
+/// Compares the encoders with Python's `urllib.parse`.
+struct PythonComparisonTests {
+    /// Reads JSON lists of pairs and writes the query and the form of each. Python's `quote` always keeps the tilde and escapes the star;
+    /// the URL standard's form does the opposite.
+    private static let script = """
+        import json, sys
+        from urllib.parse import quote, quote_plus, unquote, parse_qsl
+        def form(text): return quote_plus(text, safe='*').replace('~', '%7E')
+        for pairs in json.load(sys.stdin):
+            query = '&'.join(quote(n, safe='') + '=' + quote(v, safe='') for n, v in pairs)
+            assert parse_qsl(query.replace('+', '%2B'), keep_blank_values=True) == [tuple(p) for p in pairs]
+            print(json.dumps([query, '&'.join(form(n) + '=' + form(v) for n, v in pairs)]))
+        """
+
+    @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed, so there is nothing to compare with"))
+    func `H1: queries and forms agree with Python over thousands of inputs`() async throws {
+        var random = SplitMix(seed: 20_240_917)
+        let cases = (0..<rounds(4_000, quick: 1_000)).map { _ in
+            (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] }
+        }
+        let python = try #require(ChildProcess.pythons.first)
+        let input = try JSONEncoder().encode(cases)
+        let output = try await onOwnThread { try ChildProcess.output(of: python, ["-c", Self.script], input: input) }
+        let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
+        try #require(lines.count == cases.count)
+        let encoder = PairEncoder(style: ParameterStyle())
+        for (pairs, line) in zip(cases, lines) {
+            let expected = try JSONDecoder().decode([String].self, from: Data(line))
+            let parameters = Parameters(pairs.map { .init(name: $0[0], value: .text($0[1])) })
+            #expect(try encoder.query(of: parameters) == expected[0])
+            #expect(try encoder.form(of: parameters) == expected[1])
+        }
+    }
+}
+
+extension SplitMix {
+    /// A text of ASCII, letters of all UTF-8 lengths, and special characters of addresses.
+    fileprivate mutating func text() -> String {
+        var scalars = String.UnicodeScalarView()
+        for _ in 0..<Int.random(in: 1...12, using: &self) {
+            let bound: UInt32 = [0x80, 0x80, 0x800, 0xFFFF, 0x10FFFF].randomElement(using: &self) ?? 0x80
+            // Surrogates are not scalars, so a plus sign replaces them.
+            scalars.append(Unicode.Scalar(UInt32.random(in: 0...bound, using: &self)) ?? "+")
+        }
+        return String(scalars)
+    }
+}
+
+/// Texts that are meant to do harm.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct HostileTextTests {
+    /// Whether an operation takes linear time; a quadratic one takes many times this.
+    ///
+    /// Counts the processor time of this thread, because on the real clock a busy machine would be slow too.
+    private func isQuick(_ operation: () -> Void) -> Bool {
+        var (start, end) = (timespec(), timespec())
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start)
+        operation()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end)
+        return end.tv_sec - start.tv_sec < 4
+    }
+
+    @Test(arguments: [
+        "\u{FF0E}\u{FF0E}", "\u{2024}\u{2024}", "..\u{FF0F}x", "\u{2215}..\u{2215}", ".\u{338}.", "\u{301}", "..\u{200D}", "\u{2025}",
+        "\u{29F5}..\u{29F5}", "%c0%ae%c0%ae", "%u002e%u002e", "..%00", "..;", ";..", "\u{1F469}\u{200D}\u{1F4BB}",
+    ])
+    func `H2: lookalikes of dots and slashes are encoded and stay in one segment`(value: String) throws {
+        let path = try ("/a/\(value)/b" as RoutePath).encoded()
+        #expect(path.utf8.split(separator: UInt8(ascii: "/")).count == 3)
+        #expect(path.utf8.allSatisfy { $0 < 0x80 })
+        #expect(path.removingPercentEncoding == "/a/\(value)/b")
+    }
+
+    @Test(arguments: [
+        ("/v1", "//x"), ("/v1/", "/../x"), ("/v1/.", "/x"), ("/v1//", "/x"), ("v1", "/x"), ("/v1?a", "/x"), ("/v1", "x"), ("//evil", "/x"),
+        ("/v1/%2e", "/x"), ("/v1\\", "/x"),
+    ])
+    func `H2: the same rules apply to a base path`(base: String, path: String) throws {
+        let builder = RequestBuilder(origin: try WebOrigin(scheme: .https, host: "a.example"), basePath: RoutePath(stringLiteral: base))
+        #expect(throws: RouteFault.self) { try builder.request(for: Route(path: RoutePath(stringLiteral: path))) }
+    }
+
+    @Test func `H2: a value that is escaped ten thousand times is checked in linear time`() throws {
+        let value = "%" + String(repeating: "25", count: 10_000) + "2e"
+        var code: RouteFault.Code?
+        #expect(
+            isQuick {
+                do { _ = try ("/a/\(value)" as RoutePath).encoded() } catch { code = (error as? RouteFault)?.code }
+            })
+        #expect(code == .dotSegment)
+    }
+
+    @Test(arguments: [
+        ("%2e", true), ("%25%32%65", true), ("%%32%65", true), ("%2%65", true), ("%2", false), ("%", false), ("%%2e", false),
+        ("%2e%2", false), ("%252e%2525252E", true), ("%2e%2e%2e", false), ("%25", false), ("a%2e", false), ("%zz", false), ("%25zz", false),
+    ])
+    func `H2: dot segments are found under any number of encodings`(segment: String, stands: Bool) {
+        #expect(PathCheck.standsForDots(Array(segment.utf8)[...]) == stands)
+    }
+
+    @Test func `H9: fields full of open quotes are parsed in linear time`() throws {
+        let text = "a=\"" + String(repeating: "\\\"", count: 20_000)
+        var fields = HTTPFields()
+        try fields.append("Link", "<x>; " + text)
+        try fields.append("Cache-Control", text)
+        #expect(isQuick { _ = LinkHeader(fields) })
+        #expect(isQuick { _ = CacheControl(fields) })
+    }
+
+    @Test(arguments: ["text/plain; a=\"x\r\nEvil: y\"", "text/plain; a=\"\n\"", "text/plain; a=\"\u{0}\"", "text/plain; a=\"\\\r\""])
+    func `H3: a media type with a control character is invalid`(text: String) {
+        #expect(MimeType(rawValue: text) == nil)
+    }
+
+    @Test func `H1: a long query is encoded completely, including NUL`() throws {
+        let long = String(repeating: "\u{0}+ \u{1F469}", count: 20_000)
+        let query = try #require(try PairEncoder(style: ParameterStyle()).query(of: ["q": long]))
+        #expect(query.utf8.count == 2 + 20_000 * (3 + 3 + 3 + 12))
+        #expect(query.removingPercentEncoding == "q=" + long)
     }
 }

@@ -218,12 +218,10 @@ struct DeliveryTests {
 
     @Test(arguments: RealTransport.available)
     func `H7: the kind of a failure does not change what a host repeats`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/likes/7") { _ in .status(409) }
+        let bench = try Bench(transport.kind, on: "POST", "/likes/7") { _ in .status(409) }
         let error = try await remoteError { try await bench.host().send(Blog.like(7), idempotencyKey: UUID()) }
         #expect(error.attempts == 1 && error.failureKind == .transient && !error.isRetryable)
-        let plain = try await remoteError { try await bench.host().send(Blog.like(7)) }
-        #expect(plain.failureKind == .permanent)
+        #expect(try await remoteError { try await bench.host().send(Blog.like(7)) }.failureKind == .permanent)
     }
 }
 

@@ -22,9 +22,9 @@ struct WrappedPagesTests {
 
     private let time = ManualTime(date: Date())
 
-    private func store(_ fetcher: RoutePageFetcher<Int, Int>, _ cacher: MemoryCacher<Int, [Int]> = MemoryCacher()) -> PaginationStore<
-        Int, Int
-    > {
+    private typealias Lists = MemoryCacher<Int, [Int]>
+
+    private func store(_ fetcher: RoutePageFetcher<Int, Int>, _ cacher: Lists = Lists()) -> PaginationStore<Int, Int> {
         PaginationStore(cacher: cacher, fetcher: fetcher, time: time)
     }
 
@@ -39,8 +39,7 @@ struct WrappedPagesTests {
 
     @Test(arguments: RealTransport.available)
     func `H9: links of lists that are wrapped in an object are followed`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/hits") { request in
+        let bench = try Bench(transport.kind, on: "GET", "/hits") { request in
             let page = Self.number(request) ?? 2
             let links = [page > 1 ? "<?page=\(page - 1)>; rel=prev" : "", page < 3 ? "<?page=\(page + 1)>; rel=next" : ""]
             return .json(Hits(total: 3, items: [page])).tagged("\(page)").setting("Cache-Control", to: "max-age=60")
@@ -57,8 +56,7 @@ struct WrappedPagesTests {
 
     @Test(arguments: [#"{"total":1}"#, #"{"total":1,"items":null}"#, #"{"total":1,"items":{}}"#, "[1]", "null"])
     func `H10: a wrapped page without its list is a decoding error`(_ body: String) async throws {
-        let bench = try Bench()
-        bench.on("GET", "/hits") { _ in .json(literal: body) }
+        let bench = try Bench(on: "GET", "/hits") { _ in .json(literal: body) }
         let hits = store(host(bench).pages(in: Hits.self, elements: { $0.items }) { (_: Int) in Route(path: "/hits") })
         let error = try await remoteError { _ = try await hits[1].requireData() }
         #expect(error.code == .undecodable && error.underlyingError is DecodingError)
@@ -99,8 +97,7 @@ struct WrappedPagesTests {
     func `C25, H9: a list of numbered pages ends at an empty, short or repeated page, as a guess`(
         _ transport: RealTransport, _ ending: Ending
     ) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/items") { request in
+        let bench = try Bench(transport.kind, on: "GET", "/items") { request in
             let page = Self.number(request) ?? 0
             return switch ending {
             case .empty: .json(page <= 3 ? [page * 2, page * 2 + 1] : [])
@@ -136,8 +133,7 @@ struct WrappedPagesTests {
     }
 
     @Test func `H9: a server that always has another page gets a single request per requested page`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/items") { request in .json(Hits(total: .max, items: [Self.number(request) ?? -1])) }
+        let bench = try Bench(.memory, on: "GET", "/items") { request in .json(Hits(total: .max, items: [Self.number(request) ?? -1])) }
         let items = store(
             host(bench).pages(in: Hits.self, elements: { $0.items }, numberedFrom: 0, size: 1) { (_: Int, number: Int) in
                 Route(path: "/items", query: ["page": number])
@@ -171,8 +167,7 @@ struct WrappedPagesTests {
 
     @Test(arguments: ["", "2", "x.y", "2.a.b", "2..a", ".a", "99999999999999999999.a", "/items?page=2", "2,a", "\(Int.max).a"])
     func `H9: a saved key that is not a page number is refused before anything is sent`(_ key: String) async throws {
-        let bench = try Bench()
-        bench.on("GET", "/items") { _ in .json([1]) }
+        let bench = try Bench(on: "GET", "/items") { _ in .json([1]) }
         let cacher = MemoryCacher<Int, [Int]>()
         await cacher.save(CacheRecord(content: [1], fetchedAt: time.date, nextKey: key), param: 1)
         let items = store(
@@ -191,23 +186,24 @@ struct WrappedPagesTests {
                 Issue.record("the key was accepted")
                 return
             }
-            #expect(error.code == .invalidRoute)
-            #expect(bench.asked.isEmpty)
+            #expect(error.code == .invalidRoute && bench.asked.isEmpty, "\(error)")
         }
     }
 
     // MARK: Circular keys
+
+    private func cursors(_ bench: Bench) -> RoutePageFetcher<Int, Int> {
+        host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) { (_: Int, cursor: PageCursor?) in
+            Route(path: "/cursors", query: ["c": cursor?.next])
+        }
+    }
 
     @Test func `C25, H9: a page that links to itself as the next page ends the list, as a guess`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/linked") { request in .json([Self.number(request) ?? 1]).setting("Link", to: "<?page=2>; rel=next") }
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
         let linked = store(host(bench).pages(of: Int.self) { (_: Int) in Route(path: "/linked") })
-        let cursors = store(
-            host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) { (_: Int, cursor: PageCursor?) in
-                Route(path: "/cursors", query: ["c": cursor?.next])
-            })
-        for list in [linked, cursors] {
+        for list in [linked, store(cursors(bench))] {
             #expect(try await list[1].requireData() == [1])
             #expect(await list[1].requestNextData() == .loaded)
             #expect(await list[1].requestNextData() == .noPage)
@@ -216,11 +212,8 @@ struct WrappedPagesTests {
     }
 
     @Test func `C25: the end that a server states is no guess`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/cursors") { _ in .json(["last": "c"]) }
-        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
-            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
-        }
+        let bench = try Bench(.memory, on: "GET", "/cursors") { _ in .json(["last": "c"]) }
+        let fetcher = cursors(bench)
         let list = store(fetcher)
         #expect(try await list[1].requireData() == [1])
         #expect(list[1].guessedEnd == nil)
@@ -232,8 +225,7 @@ struct WrappedPagesTests {
         ("<?page=1>; rel=first, ?page=2; rel=next", true), ("<?page=1>; rel=first; title=a b", false), (", <?page=1>; rel=first,", false),
     ])
     func `C25, H9: a page with a malformed link and no next one ends the list, as a guess`(links: String, isGuess: Bool) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/linked") { _ in .json([1]).setting("Link", to: links) }
+        let bench = try Bench(.memory, on: "GET", "/linked") { _ in .json([1]).setting("Link", to: links) }
         let list = store(host(bench).pages(of: Int.self) { (_: Int) in Route(path: "/linked") })
         #expect(try await list[1].requireData() == [1])
         #expect(await list[1].requestNextData() == .noPage)
@@ -244,22 +236,17 @@ struct WrappedPagesTests {
     func `C25, H9: a list that is requested without its pages has a guessed end if the response is a part`(
         links: String, status: Int, isPart: Bool
     ) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/list") { _ in
+        let bench = try Bench(.memory, on: "GET", "/list") { _ in
             let response = Bench.Response.json(literal: "[1]", status: status)
             return links.isEmpty ? response : response.setting("Link", to: links)
         }
         let fetcher = host(bench).fetcher(of: [Int].self) { (_: Int) in Route(path: "/list") }
-        let response = try await fetcher.respond(to: .content(1, revalidating: nil))
-        #expect(response.guessedEnd?.rawValue == (isPart ? "partOfList" : nil))
+        #expect(try await fetcher.respond(to: .content(1, revalidating: nil)).guessedEnd?.rawValue == (isPart ? "partOfList" : nil))
     }
 
     @Test func `C25: a page that is fetched without a store names its guess too`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
-        let fetcher = host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) {
-            (_: Int, cursor: PageCursor?) in Route(path: "/cursors", query: ["c": cursor?.next])
-        }
+        let bench = try Bench(.memory, on: "GET", "/cursors") { _ in .json(["again": "c"]) }
+        let fetcher = cursors(bench)
         #expect(try await fetcher.fetch(param: 1).nextKey == "c")
         let page = try await fetcher.fetchNext(nextKey: "c", param: 1)
         #expect(page.nextKey == nil && page.guessedEnd == .repeatedKey)
@@ -269,8 +256,7 @@ struct WrappedPagesTests {
 
     @Test(arguments: RealTransport.available)
     func `H9, H17: pages of any format can have their cursors in header fields`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("GET", "/log") { request in
+        let bench = try Bench(transport.kind, on: "GET", "/log") { request in
             let from = Self.number(request, "from") ?? 1
             let page = Bench.Response.text("\(from)\n\(from + 1)\n").setting("Cache-Control", to: "max-age=60").tagged("\(from)")
             return from < 5 ? page.setting("X-Next", to: "\(from + 2)") : page
@@ -295,8 +281,7 @@ struct WrappedPagesTests {
     }
 
     @Test func `H9: a page's own freshness and validator replace the response's`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/log") { _ in .text("1").setting("Cache-Control", to: "max-age=60").tagged("a") }
+        let bench = try Bench(.memory, on: "GET", "/log") { _ in .text("1").setting("Cache-Control", to: "max-age=60").tagged("a") }
         let fetcher = host(bench).pages(parsing: { _ in
             Page([1], freshness: .fresh(for: .seconds(5)), validator: Validator(entityTag: "\"own\""))
         }) { (_: Int, _: PageCursor?) in Route(path: "/log") }

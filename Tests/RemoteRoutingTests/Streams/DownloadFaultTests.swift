@@ -1,10 +1,10 @@
 import Foundation
 import LoopbackOrigin
+import RemoteRoutingTesting
 import StoreCore
+import StoreCoreTesting
 import StoreFiles
 import StorePlatform
-import RemoteRoutingTesting
-import StoreCoreTesting
 import Testing
 import Trials
 
@@ -13,113 +13,75 @@ import Trials
 /// Downloads from misleading servers, and into missing, damaged or occupied places.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadFaultTests {
-    private static let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
-    private var content: Data { Self.content }
-
-    private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
-        try transport.host(origin.port) { $0.random = { 0 } }
-    }
-
-    private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
+    private let content = DownloadBench.content
 
     @Test(
         arguments: RealTransport.available,
         ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
     func `H11: a malformed digest is refused before anything is sent`(_ transport: RealTransport, _ digest: String) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .text("x") }
-        let error = try await remoteError {
-            try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: digest)
-        }
-        #expect(error.stage == .build)
-        #expect((error.underlyingError as? RouteFault)?.code == .invalidOption)
-        #expect(origin.requests.isEmpty)
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a digest may have uppercase letters`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .data(content) }
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
-        #expect(try Data(contentsOf: place.target) == content)
+        let bench = try DownloadBench(transport) { _ in .text("x") }
+        let error = try await bench.failure(sha256: digest)
+        #expect(error.stage == .build && (error.underlyingError as? RouteFault)?.code == .invalidOption, "\(error)")
+        #expect(bench.origin.requests.isEmpty)
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a part of another build of the framework is discarded with an error, and the next call starts over`(
         _ transport: RealTransport
     ) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .data(content).tagged("v1") }
-        try content.prefix(1000).write(to: place.part)
+        let bench = try DownloadBench(transport) { _ in .data(content).tagged("v1") }
+        try content.prefix(1000).write(to: bench.place.part)
         let state = SealedFile("SHpartof", version: 2, temporaryKind: "part").encode([1, 2, 3])
-        try Data(state).write(to: place.file(".film.bin.part.state"))
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(error.code == .fileFailed)
-        #expect(error.description.contains("version 2"))
-        #expect(origin.requests.isEmpty)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
+        try Data(state).write(to: bench.place.file(".film.bin.part.state"))
+        let error = try await bench.failure()
+        #expect(error.code == .fileFailed && error.description.contains("version 2"), "\(error)")
+        #expect(bench.origin.requests.isEmpty)
+        try await bench.expectDownload()
     }
 
     @Test(arguments: RealTransport.available, ["bytes 2000-199999/200000", "bytes 1000-1999/200000"])
     func `H11: a download starts over after the server sent a wrong range`(_ transport: RealTransport, _ range: String) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
             return .data(content.dropFirst(2000), status: 206).tagged("v1").setting("Content-Range", to: range)
         }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(error.code == .wrongRange)
-        #expect(!FileManager.default.fileExists(atPath: place.target.path))
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(ranges(origin) == ["bytes=1000-", nil])
+        try bench.leavePart()
+        #expect(try await bench.failure().code == .wrongRange)
+        #expect(!FileManager.default.fileExists(atPath: bench.place.target.path))
+        try await bench.expectDownload()
+        #expect(bench.ranges == ["bytes=1000-", nil])
     }
 
-    /// Serves parts of at most 60 000 bytes without the total, and refuses the range after the last byte with a field.
-    private func originOfParts(_ place: TemporaryDirectory, atEnd field: String?) throws -> LoopbackOrigin {
-        let origin = try LoopbackOrigin { request in
+    /// How a server without the total refuses the range after the last byte, and what a download asks it then.
+    struct Ending: Sendable {
+        var field: String?
+        var isDigestKnown = false
+        var ranges: [String?] = []
+    }
+
+    @Test(
+        arguments: RealTransport.available,
+        [
+            Ending(field: "bytes */200000", ranges: ["bytes=200000-"]), Ending(ranges: ["bytes=200000-", nil]),
+            Ending(isDigestKnown: true),
+        ])
+    func `H11: a part without the total is the end of the file only if the server or the digest says so`(
+        _ transport: RealTransport, _ ending: Ending
+    ) async throws {
+        let bench = try DownloadBench(transport) { request in
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
                 return .data(content).tagged("v1")
             }
-            guard start < content.count else { return field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416) }
+            guard start < content.count else {
+                return ending.field.map { .status(416).setting("Content-Range", to: $0) } ?? .status(416)
+            }
             let end = min(start + 60_000, content.count)
             return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/*")
         }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
-        return origin
-    }
-
-    private func ranges(_ origin: LoopbackOrigin) -> [String?] { origin.requests.map { $0.headers["Range"] } }
-
-    private static let ranges = ["bytes=1000-", "bytes=61000-", "bytes=121000-", "bytes=181000-"]
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a part without the total is not taken for the end of the file`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try originOfParts(place, atEnd: "bytes */200000")
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(ranges(origin) == DownloadFaultTests.ranges + ["bytes=200000-"])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a server that never sends the total is asked for the whole file`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try originOfParts(place, atEnd: nil)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(ranges(origin) == DownloadFaultTests.ranges + ["bytes=200000-", nil])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: the digest shows which part without the total is the last`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try originOfParts(place, atEnd: nil)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(ranges(origin) == DownloadFaultTests.ranges)
+        try bench.leavePart()
+        try await bench.expectDownload(sha256: ending.isDigestKnown ? DownloadBench.digest : nil)
+        let parts: [String?] = ["bytes=1000-", "bytes=61000-", "bytes=121000-", "bytes=181000-"]
+        #expect(bench.ranges == parts + ending.ranges)
     }
 
     private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
@@ -145,97 +107,54 @@ struct DownloadFaultTests {
         #expect((decision == .append(end: 10, total: 10)) == fits)
     }
 
-    @Test(arguments: ["\"a", "\"a\", \"b\"", "\"", "a", "*", "W/\"a\""])
-    func `H11: a malformed entity tag resumes nothing`(_ tag: String) throws {
-        var fields = HTTPFields()
-        try fields.append("ETag", tag)
-        #expect(DownloadDecision.strongValidator(of: fields, now: Date()) == nil)
-    }
-
-    @Test(arguments: RealTransport.available, ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
-    func `H11: a download with a damaged state starts over`(_ transport: RealTransport, _ validator: String) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
-        try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/f", validator: validator)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.first?.headers["Range"] == nil)
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a download starts over if the partial file is from another URL`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
-        try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/other", validator: "\"v1\"")
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H7: a download reports its attempts`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let failures = Lock(2)
-        let origin = try LoopbackOrigin { _ in
-            let fails = failures.withLock { left in
-                left -= 1
-                return left >= 0
-            }
-            return fails ? .status(503) : .data(content)
+    @Test(arguments: RealTransport.available, [2, Int.max])
+    func `H7: a download is retried as often as other calls, and reports its attempts`(
+        _ transport: RealTransport, _ failures: Int
+    ) async throws {
+        let bench = try DownloadBench(transport) { request in request.number > failures ? .data(content) : .status(503) }
+        if failures == 2 {
+            #expect(try await bench.download().attempts == 3)
+        } else {
+            let error = try await bench.failure()
+            #expect(error.status == 503 && error.attempts == 3, "\(error)")
         }
-        let response = try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(response.attempts == 3)
-        #expect(origin.requests.count == 3)
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H7: a download is retried as often as other calls`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .status(503) }
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(error.status == 503)
-        #expect(error.attempts == 3)
-        #expect(origin.requests.count == 3)
+        #expect(bench.origin.requests.count == 3)
     }
 
     @Test(arguments: RealTransport.available)
     func `H7: a download does not wait beyond the overall deadline for Retry-After`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .status(503).setting("Retry-After", to: "3600") }
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(error.retryAfter == .seconds(3600))
-        #expect(origin.requests.count == 1)
+        let bench = try DownloadBench(transport) { _ in .status(503).setting("Retry-After", to: "3600") }
+        #expect(try await bench.failure().retryAfter == .seconds(3600))
+        #expect(bench.origin.requests.count == 1)
     }
 
     @Test(arguments: RealTransport.available)
     func `H6: each attempt of a long download has its own overall deadline`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return request.headers["Range"] == nil ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
         }
         let time = ManualTime()
-        let host = try host(origin, transport).with {
+        let host = bench.host.with {
             $0.time = time
             $0.timeouts = .init(overall: .seconds(10))
         }
-        try await host.download(Route(path: "/f"), to: place.target) { progress in
+        try await host.download(Route(path: "/f"), to: bench.place.target) { progress in
             if progress.bytes == 0 { time.advance(by: .seconds(20)) }
         }
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.count == 2)
+        #expect(try Data(contentsOf: bench.place.target) == content)
+        #expect(bench.origin.requests.count == 2)
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a download into a missing directory or onto a directory fails with fileFailed`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .text("x") }
-        let missing = place.file("missing/film.bin")
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: missing) }
+        let bench = try DownloadBench(transport) { _ in .text("x") }
+        let missing = bench.place.file("missing/film.bin")
+        let error = try await remoteError { try await bench.host.download(Route(path: "/f"), to: missing) }
         #expect(error.code == .fileFailed && error.message.contains("missing"))
-        #expect(origin.requests.isEmpty)
-        try FileManager.default.createDirectory(at: place.target, withIntermediateDirectories: true)
-        let taken = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(taken.code == .fileFailed)
+        #expect(bench.origin.requests.isEmpty)
+        try FileManager.default.createDirectory(at: bench.place.target, withIntermediateDirectories: true)
+        #expect(try await bench.failure().code == .fileFailed)
     }
 
     #if os(macOS) || os(Linux)
@@ -268,8 +187,8 @@ struct DownloadFaultTests {
             _ = FileManager.default.createFile(atPath: target.path, contents: Data("meanwhile".utf8))
             return .data(content)
         }
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
+        try await transport.host(origin.port).download(Route(path: "/f"), to: target)
+        #expect(try Data(contentsOf: target) == content)
     }
 
     @Test func `H11: a file that another download has just finished is not opened as a partial file`() throws {
@@ -310,5 +229,104 @@ extension TemporaryDirectory {
 
     func write(_ state: DownloadState) throws {
         try Data(SealedFile.part.encode(Array(JSONEncoder().encode(state)))).write(to: file(".film.bin.part.state"))
+    }
+}
+
+/// The digest of a download, which is computed while the bytes arrive.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct DownloadDigestTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    @Test(arguments: part(of: seeds(40), each: 9))
+    func `H11: a digest covers every byte of the file, in any number of attempts`(seed: Int) throws {
+        var random = SplitMix(seed: UInt64(seed))
+        var content: [UInt8] = []
+        var file = try directory.openPart()
+        for _ in 0..<60 {
+            switch Int.random(in: 0..<9, using: &random) {
+            case 0:
+                try file.restart()
+                content = []
+            case 1: #expect(try file.digest() == SHA256.digest(of: content))
+            case 2:
+                // Simulates a new process.
+                file.file.unlock()
+                file = try directory.openPart()
+                #expect(file.length == content.count)
+            default:
+                let bytes = pseudorandomBytes(Int.random(in: 0..<5_000, using: &random), seed: content.count)
+                try file.append(bytes)
+                content += bytes
+            }
+        }
+        #expect(try file.digest() == SHA256.digest(of: content))
+        #expect(try Data(contentsOf: directory.part) == Data(content))
+    }
+
+    @Test func `H11: bytes are hashed as they arrive, and are not read again`() throws {
+        var file = try directory.openPart()
+        try file.append([1, 2, 3])
+        let other = try FileHandle(forWritingTo: directory.part)
+        try other.write(contentsOf: [7])
+        try other.close()
+        try file.append([4])
+        #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
+    }
+
+    @Test func `H11: a file that is not hashed while it is written has the digest of its whole content`() throws {
+        var file = try directory.openPart(isHashed: false)
+        try file.append([1, 2, 3])
+        file.file.unlock()
+        file = try directory.openPart(isHashed: false)
+        try file.append([4])
+        #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
+    }
+
+    @Test(arguments: [true, false])
+    func `H11: a resumed download reports the digest of the whole file`(isExpected: Bool) async throws {
+        let content = Data(pseudorandomBytes(300_000, seed: 1))
+        let digest = SHA256.digest(of: [UInt8](content)).hex
+        let breaks = WatchedState(true)
+        let origin = try LoopbackOrigin { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return breaks.current ? response.misbehaving(.truncate(afterBodyBytes: 150_000)) : response
+        }
+        let host = RemoteHost(origin.port, over: URLSessionTransport()).with { $0.retry = .never }
+        let found = WatchedState<[String]>([])
+        func download() async throws {
+            try await host.download(Route(path: "/f"), to: directory.target, sha256: isExpected ? digest : nil) { _ in
+            } onDigest: { text in
+                found.update { $0.append(text) }
+            }
+        }
+        _ = try await remoteError { try await download() }
+        #expect(found.current.isEmpty)
+        breaks.update { $0 = false }
+        try await download()
+        #expect(found.current == [digest] && origin.requests.last?.status == 206)
+        #expect(try Data(contentsOf: directory.target) == content)
+    }
+
+    @Test func `H11: a partial file with another hard link is replaced, not overwritten`() throws {
+        try Data("old".utf8).write(to: directory.part)
+        let backup = directory.file("backup")
+        try FileManager.default.linkItem(at: directory.part, to: backup)
+        var file = try directory.openPart()
+        #expect(file.length == 0)
+        try file.append([1, 2, 3, 4])
+        #expect(try Data(contentsOf: backup) == Data("old".utf8))
+    }
+}
+
+extension PartialFile {
+    mutating func append(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try append($0) } }
+}
+
+extension TemporaryDirectory {
+    func openPart(isHashed: Bool = true) throws -> PartialFile {
+        let folder = try #require(try DirectoryHandle(opening: directory))
+        return try PartialFile.locked(partName, note: partName + ".state", in: folder, isHashed: isHashed)
     }
 }

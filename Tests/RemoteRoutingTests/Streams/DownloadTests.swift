@@ -10,37 +10,20 @@ import Trials
 /// Complete and resumed downloads.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadTests {
-    private static let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
+    private let content = DownloadBench.content
 
-    private var content: Data { Self.content }
-
-    private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
-        try transport.host(origin.port) { $0.random = { 0 } }
-    }
-
-    /// An origin of the content that ends each response after 100 000 bytes until it is up.
-    private func truncatingOrigin(until isUp: WatchedState<Bool>) throws -> LoopbackOrigin {
-        return try LoopbackOrigin { request in
-            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
-        }
-    }
-
-    private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a file appears at its target when it is complete`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .data(content).tagged() }
+    @Test(arguments: RealTransport.available, [DownloadBench.digest, DownloadBench.digest.uppercased()])
+    func `H11: a file appears at its target when it is complete`(_ transport: RealTransport, _ digest: String) async throws {
+        let bench = try DownloadBench(transport) { _ in .data(content).tagged() }
         let seen = WatchedState<[TransferProgress]>([])
-        let response = try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content)) { progress in
+        let response = try await bench.host.download(Route(path: "/f"), to: bench.place.target, sha256: digest) { progress in
             seen.update { $0.append(progress) }
         }
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(try place.names == ["film.bin"])
-        #expect(response.value == place.target)
-        #expect(seen.current.first == TransferProgress(bytes: 0, total: 400_000))
-        #expect(seen.current.last == TransferProgress(bytes: 400_000, total: 400_000))
+        #expect(try Data(contentsOf: bench.place.target) == content)
+        #expect(try bench.place.names == ["film.bin"])
+        #expect(response.value == bench.place.target)
+        #expect(seen.current.first == TransferProgress(bytes: 0, total: 200_000))
+        #expect(seen.current.last == TransferProgress(bytes: 200_000, total: 200_000))
     }
 
     @Test(
@@ -48,209 +31,164 @@ struct DownloadTests {
     func `H11: an interrupted download resumes after the received bytes`(
         _ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior
     ) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return request.headers["Range"] == nil ? response.misbehaving(way) : response
         }
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
-        #expect(try Data(contentsOf: place.target) == content)
-        let second = try #require(origin.requests.last)
-        #expect(origin.requests.count == 2)
-        #expect(second.headers["If-Range"] == "\"v1\"")
-        #expect(second.headers["Range"]?.hasPrefix("bytes=") == true)
-        #expect(second.status == 206)
-        #expect(try place.names == ["film.bin"])
+        try await bench.expectDownload(sha256: DownloadBench.digest)
+        let second = try #require(bench.origin.requests.last)
+        #expect(bench.origin.requests.count == 2 && second.status == 206)
+        #expect(second.headers["If-Range"] == "\"v1\"" && second.headers["Range"]?.hasPrefix("bytes=") == true)
+        #expect(try bench.place.names == ["film.bin"])
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H11: a later call resumes an earlier download`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
+    private static let names = ["film.bin"] + [244, 245, 255].map { String(repeating: "n", count: $0) }
+
+    @Test(arguments: RealTransport.available, names)
+    func `H11: a later call resumes an earlier download, to a long name too`(_ transport: RealTransport, _ name: String) async throws {
         let isUp = WatchedState(false)
-        let origin = try truncatingOrigin(until: isUp)
-        let host = try host(origin, transport)
-        try Data("old".utf8).write(to: place.target)
-        let error = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
+        let bench = try DownloadBench(transport) { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+        let target = bench.place.file(name)
+        try Data("old".utf8).write(to: target)
+        let error = try await remoteError { try await bench.host.with { $0.retry = .never }.download(Route(path: "/f"), to: target) }
         #expect(error.code == .connectionLost)
-        #expect(try Data(contentsOf: place.target) == Data("old".utf8))
-        #expect(try place.names == [".film.bin.part", ".film.bin.part.state", "film.bin"])
+        #expect(try Data(contentsOf: target) == Data("old".utf8))
+        #expect(try bench.place.names.count == 3)
+        if name == "film.bin" { #expect(try bench.place.names == [".film.bin.part", ".film.bin.part.state", "film.bin"]) }
         isUp.update { $0 = true }
-        try await host.download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
-    }
-
-    @Test(arguments: RealTransport.available, [244, 245, 255])
-    func `H11: a download to a long name resumes too`(_ transport: RealTransport, _ length: Int) async throws {
-        let place = try TemporaryDirectory()
-        let target = place.file(String(repeating: "n", count: length))
-        let isUp = WatchedState(false)
-        let origin = try truncatingOrigin(until: isUp)
-        let host = try host(origin, transport)
-        _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: target) }
-        #expect(try place.names.count == 2)
-        isUp.update { $0 = true }
-        try await host.download(Route(path: "/f"), to: target)
+        try await bench.host.download(Route(path: "/f"), to: target)
         #expect(try Data(contentsOf: target) == content)
-        #expect(try place.names == [target.lastPathComponent])
-        #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
+        #expect(try bench.place.names == [name])
+        #expect(bench.origin.requests.last?.headers["Range"] == "bytes=100000-")
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a download of a file that has changed starts over`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
         let new = Data(content.reversed())
         let isNew = WatchedState(false)
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             if isNew.current { return .data(new).tagged("v2").ranged(by: request) }
             return .data(content).tagged("v1").ranged(by: request).misbehaving(.truncate(afterBodyBytes: 100_000))
         }
-        let host = try host(origin, transport)
-        _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
+        let impatient = bench.host.with { $0.retry = .never }
+        _ = try await remoteError { try await impatient.download(Route(path: "/f"), to: bench.place.target) }
         isNew.update { $0 = true }
-        try await host.download(Route(path: "/f"), to: place.target, sha256: hex(new))
-        #expect(try Data(contentsOf: place.target) == new)
-        #expect(origin.requests.last?.status == 200)
-        #expect(origin.requests.last?.headers["If-Range"] == "\"v1\"")
+        try await bench.download(sha256: SHA256.digest(of: [UInt8](new)).hex)
+        #expect(try Data(contentsOf: bench.place.target) == new)
+        #expect(bench.origin.requests.last?.status == 200 && bench.origin.requests.last?.headers["If-Range"] == "\"v1\"")
     }
 
     @Test(arguments: RealTransport.available, ["W/\"v1\"", ""])
     func `H11: a download without a strong validator starts over`(_ transport: RealTransport, _ tag: String) async throws {
-        let place = try TemporaryDirectory()
-        let count = WatchedState(0)
-        let origin = try LoopbackOrigin { request in
-            count.update { $0 += 1 }
+        let bench = try DownloadBench(transport) { request in
             var response = LoopbackOrigin.Response.data(content)
             if !tag.isEmpty { response = response.setting("ETag", to: tag) }
-            return count.current == 1 ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
+            return request.number == 1 ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
         }
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.count == 2)
-        #expect(origin.requests.allSatisfy { $0.headers["Range"] == nil && $0.headers["If-Range"] == nil })
+        try await bench.expectDownload()
+        #expect(bench.origin.requests.count == 2)
+        #expect(bench.origin.requests.allSatisfy { $0.headers["Range"] == nil && $0.headers["If-Range"] == nil })
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a file with a wrong digest is discarded`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .data(content).tagged() }
-        let error = try await remoteError {
-            try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: String(repeating: "0", count: 64))
-        }
-        #expect(error.code == .wrongDigest)
-        #expect(!FileManager.default.fileExists(atPath: place.target.path))
-        #expect(try Data(contentsOf: place.part).isEmpty)
+        let bench = try DownloadBench(transport) { _ in .data(content).tagged() }
+        #expect(try await bench.failure(sha256: String(repeating: "0", count: 64)).code == .wrongDigest)
+        #expect(!FileManager.default.fileExists(atPath: bench.place.target.path))
+        #expect(try Data(contentsOf: bench.place.part).isEmpty)
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H11: a part that begins earlier than requested starts over within the call`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
-            guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
-            return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-399999/400000")
+    @Test(arguments: RealTransport.available, [true, false])
+    func `H11: after a part that begins earlier than requested, or a 416 with another total, a download starts over within the call`(
+        _ transport: RealTransport, _ isPart: Bool
+    ) async throws {
+        let bench = try DownloadBench(transport) { request in
+            guard request.headers["Range"] != nil else { return .data(content).tagged(isPart ? "v1" : "v2") }
+            guard isPart else { return .status(416).setting("Content-Range", to: "bytes */1000") }
+            return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-199999/200000")
         }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.map { $0.headers["Range"] } == ["bytes=1000-", nil])
+        try bench.leavePart(total: isPart ? nil : 200_000)
+        try await bench.expectDownload()
+        #expect(bench.ranges == ["bytes=1000-", nil])
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a part that is shorter than requested is followed by a request for the rest`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
                 return .data(content).tagged("v1")
             }
-            let end = min(start + 150_000, content.count)
-            return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/400000")
+            let end = min(start + 80_000, content.count)
+            return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/200000")
         }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.map { $0.headers["Range"] } == ["bytes=1000-", "bytes=151000-", "bytes=301000-"])
+        try bench.leavePart()
+        try await bench.expectDownload()
+        #expect(bench.ranges == ["bytes=1000-", "bytes=81000-", "bytes=161000-"])
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H11: a 416 with another total never commits a short file`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
-            guard request.headers["Range"] != nil else { return .data(content).tagged("v2") }
-            return .status(416).setting("Content-Range", to: "bytes */1000")
-        }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"", total: 400_000)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
+    /// What an earlier download has left.
+    struct Left: Sendable {
+        var address = "/f"
+        var validator = "\"v1\""
+        var resumes = false
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a download that has started over resumes after an interruption`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
+        let bench = try DownloadBench(transport) { request in
             if request.headers["Range"] == "bytes=1000-" { return .status(416).setting("Content-Range", to: "bytes */1000") }
             let response = LoopbackOrigin.Response.data(content).tagged("v2").ranged(by: request)
             return request.headers["Range"] == nil ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
         }
-        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"", total: 400_000)
-        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.map { $0.headers["Range"] } == ["bytes=1000-", nil, "bytes=100000-"])
+        try bench.leavePart(total: 200_000)
+        try await bench.expectDownload()
+        #expect(bench.ranges == ["bytes=1000-", nil, "bytes=100000-"])
     }
 
-    @Test(arguments: RealTransport.available, ["\"v1\"", "Sun, 06 Nov 1994 08:49:37 GMT"])
-    func `H11: another signed address of the same file resumes with the same strong tag only`(
-        _ transport: RealTransport, _ validator: String
+    @Test(
+        arguments: RealTransport.available,
+        [
+            Left(validator: "\"a\r\nX: y\""), Left(validator: ""), Left(validator: "nonsense"), Left(validator: "W/\"v1\""),
+            Left(validator: "\"a"), Left(address: "/other"), Left(address: "/f?signature=1&expires=2", resumes: true),
+            Left(address: "/f?signature=1&expires=2", validator: "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ])
+    func `H11: another signed address of a file resumes with the same strong tag, and another address or a damaged state does not`(
+        _ transport: RealTransport, _ left: Left
     ) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
-        try place.leavePart(
-            content.prefix(1000), from: origin.url.absoluteString + "/f?signature=1&expires=2", validator: validator, total: 400_000)
-        try await host(origin, transport).download(Route(path: "/f", query: ["signature": 3]), to: place.target)
-        #expect(try Data(contentsOf: place.target) == content)
-        #expect(origin.requests.map { $0.headers["Range"] } == [validator == "\"v1\"" ? "bytes=1000-" : nil])
+        let bench = try DownloadBench(transport) { request in .data(content).tagged("v1").ranged(by: request) }
+        // The content does not begin with zeros.
+        let part = left.resumes ? content.prefix(1000) : Data(count: 1000)
+        let address = bench.origin.url.absoluteString + left.address
+        try bench.place.leavePart(part, from: address, validator: left.validator, total: 200_000)
+        let route = left.address.contains("?") ? Route(path: "/f", query: ["signature": 3]) : Route(path: "/f")
+        try await bench.host.download(route, to: bench.place.target)
+        #expect(try Data(contentsOf: bench.place.target) == content)
+        #expect(bench.ranges == [left.resumes ? "bytes=1000-" : nil])
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H11: a part with a range other than the requested one is refused`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { request in
-            guard request.headers["Range"] != nil else {
-                return .data(content).tagged("v1").misbehaving(.truncate(afterBodyBytes: 100_000))
-            }
-            return .data(content.dropFirst(200_000), status: 206).tagged("v1").setting("Content-Range", to: "bytes 200000-399999/400000")
+    @Test(arguments: RealTransport.available, [200_000, 150_000])
+    func `H11: a download ends at 416 if the file is complete, and otherwise starts over`(
+        _ transport: RealTransport, _ length: Int
+    ) async throws {
+        let new = Data(content.prefix(length))
+        let bench = try DownloadBench(transport) { request in
+            request.headers["Range"] == nil ? .data(new).tagged("v1") : .status(416).setting("Content-Range", to: "bytes */\(length)")
         }
-        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
-        #expect(error.code == .wrongRange)
-        #expect(!FileManager.default.fileExists(atPath: place.target.path))
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a download ends at 416 if the file is complete, and otherwise starts over`(_ transport: RealTransport) async throws {
-        for length in [400_000, 300_000] {
-            let place = try TemporaryDirectory()
-            let part = content.prefix(length == 400_000 ? 400_000 : 350_000)
-            let new = Data(content.prefix(length))
-            try part.write(to: place.part)
-            let origin = try LoopbackOrigin { request in
-                request.headers["Range"] == nil
-                    ? .data(new).tagged("v1") : .status(416).setting("Content-Range", to: "bytes */\(length)")
-            }
-            let state = DownloadState(address: origin.url.absoluteString + "/f", validator: "\"v1\"", total: nil)
-            try place.write(state)
-            try await host(origin, transport).download(Route(path: "/f"), to: place.target)
-            #expect(try Data(contentsOf: place.target) == new)
-            #expect(origin.requests.count == (length == 400_000 ? 1 : 2))
-        }
+        try bench.leavePart(length == 200_000 ? length : 175_000)
+        try await bench.download()
+        #expect(try Data(contentsOf: bench.place.target) == new)
+        #expect(bench.origin.requests.count == (length == 200_000 ? 1 : 2))
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: a second download of the same file is refused while the first is running`(_ transport: RealTransport) async throws {
-        let place = try TemporaryDirectory()
-        let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
-        let host = try host(origin, transport)
-        let first = Task { try await host.download(Route(path: "/f"), to: place.target) }
-        try await origin.waitForRequests(count: 1)
-        #expect(try await remoteError { try await host.download(Route(path: "/f"), to: place.target) }.code == .fileFailed)
+        let bench = try DownloadBench(transport) { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
+        let first = Task { try await bench.download() }
+        try await bench.origin.waitForRequests(count: 1)
+        #expect(try await bench.failure().code == .fileFailed)
         first.cancel()
         _ = try await remoteError { _ = try await first.value }
     }
@@ -306,13 +244,14 @@ struct DownloadTests {
         #expect("\(decision)".hasPrefix(isPacked ? "refuse" : "append"), "\(decision)")
     }
 
-    @Test(arguments: [
-        ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
-        ("bytes 0-10/10", "none"),
-        ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"), ("", "none"),
-        ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"), ("bytes 0-9223372036854775807/*", "none"),
-        ("bytes 0-9/9223372036854775807", "none"), ("bytes 0-9/9223372036854775806", "0 9 9223372036854775806"),
-    ])
+    @Test(
+        arguments: [
+            ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
+            ("bytes 0-10/10", "none"), ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"),
+            ("", "none"), ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"),
+            ("bytes 0-9223372036854775807/*", "none"), ("bytes 0-9/9223372036854775807", "none"),
+            ("bytes 0-9/9223372036854775806", "0 9 9223372036854775806"),
+        ] as [(String, String)])
     func `H11: Content-Range is parsed strictly`(_ field: String, _ expected: String) {
         func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "nil" }
         let range = ContentRange(field)
@@ -324,12 +263,53 @@ struct DownloadTests {
             (["ETag": "\"a\""], "\"a\""), (["ETag": "W/\"a\""], nil), ([:], nil),
             (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:38 GMT"], nil),
             (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 09:49:38 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
-            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
+            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil), (["ETag": "\"a"], nil), (["ETag": "\"a\", \"b\""], nil),
+            (["ETag": "\""], nil), (["ETag": "a"], nil), (["ETag": "*"], nil),
         ] as [([String: String], String?)])
     func `H11: only strong validators resume a download`(_ fields: [String: String], _ expected: String?) throws {
         var header = HTTPFields()
         for (name, value) in fields { try header.append(name, value) }
         #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)
+    }
+}
+
+/// An origin, a host for it, and a target to download to.
+struct DownloadBench: Sendable {
+    static let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+    static let digest = SHA256.digest(of: [UInt8](content)).hex
+
+    let place: TemporaryDirectory
+    let origin: LoopbackOrigin
+    let host: RemoteHost
+
+    init(_ transport: RealTransport, _ handler: @escaping LoopbackOrigin.Handler) throws {
+        place = try TemporaryDirectory()
+        origin = try LoopbackOrigin(handler: handler)
+        host = try transport.host(origin.port) { $0.random = { 0 } }
+    }
+
+    /// The requested ranges.
+    var ranges: [String?] { origin.requests.map { $0.headers["Range"] } }
+
+    /// Leaves the first bytes of the content, as a broken download does.
+    func leavePart(_ count: Int = 1000, total: Int64? = nil) throws {
+        let address = origin.url.absoluteString + "/f"
+        try place.leavePart(DownloadBench.content.prefix(count), from: address, validator: "\"v1\"", total: total)
+    }
+
+    @discardableResult
+    func download(sha256: String? = nil) async throws -> RemoteResponse<URL> {
+        try await host.download(Route(path: "/f"), to: place.target, sha256: sha256)
+    }
+
+    func failure(sha256: String? = nil) async throws -> RemoteError {
+        try await remoteError { try await download(sha256: sha256) }
+    }
+
+    /// Downloads the file, and expects the whole content.
+    func expectDownload(sha256: String? = nil, at location: SourceLocation = #_sourceLocation) async throws {
+        try await download(sha256: sha256)
+        #expect(try Data(contentsOf: place.target) == DownloadBench.content, sourceLocation: location)
     }
 }
 

@@ -1,8 +1,8 @@
 import Foundation
 import LoopbackOrigin
 import RemoteHTTP
-import StoreCore
 import RemoteRoutingTesting
+import StoreCore
 import StoreCoreTesting
 import Testing
 import Trials
@@ -18,10 +18,7 @@ struct EventFaultTests {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
-        let host = bench.host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(time: time, unit: 0)
         let task = Task {
             var seen: [String] = []
             for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
@@ -30,8 +27,7 @@ struct EventFaultTests {
         // The first connection delivered an event, so the next one follows at once; each further one waits.
         for count in 2...3 {
             try await time.sleepers(atLeast: 1)
-            #expect(bench.asked.count == count)
-            #expect(time.nextDeadline == time.now.advanced(by: .seconds(1)))
+            #expect(bench.asked.count == count && time.nextDeadline == time.now.advanced(by: .seconds(1)))
             time.advance(by: .seconds(1))
         }
         #expect(try await task.value == ["a"])
@@ -80,8 +76,7 @@ struct EventFaultTests {
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         for count in 1...20 {
             try await time.sleepers(atLeast: 1)
-            #expect(memory.requests.count == count)
-            #expect(time.nextDeadline == time.now.advanced(by: wait))
+            #expect(memory.requests.count == count && time.nextDeadline == time.now.advanced(by: wait))
             time.advance(by: wait)
         }
         try await time.sleepers(atLeast: 1)
@@ -120,13 +115,9 @@ struct EventFaultTests {
     func `C24: the retry time of a stream is at least the policy's back-off and at most its limit`(
         _ retry: String, _ milliseconds: Int
     ) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
         let time = ManualTime()
-        let host = bench.host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { 1 }
-        }
+        let host = bench.host(time: time, unit: 1)
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         try await time.sleepers(atLeast: 1)
         #expect(time.nextDeadline == time.now.advanced(by: .milliseconds(milliseconds)))
@@ -136,8 +127,7 @@ struct EventFaultTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: a POST with a body streams events, and is sent once`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
+        let bench = try Bench(kind, on: "POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
         let route = Route(path: "/chat", method: .post, body: .json(["prompt": "hello"]))
         var seen: [String] = []
         for try await event in bench.host().events(for: route) { seen.append(event.data) }
@@ -161,10 +151,7 @@ struct EventFaultTests {
     @Test func `H20: a POST with an idempotency key reconnects with the last id, and a one-shot body does not`() async throws {
         let bench = try Bench(.memory)
         bench.on("POST", "/chat", inTurn: event("retry: 0\nid: 1\ndata: a\n\n"), event("data: b\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = bench.host(unit: 0)
         var route = Route(path: "/chat", method: .post, body: .data(Data("x".utf8)), options: RouteOptions(idempotencyKey: .key("k")))
         var seen: [String] = []
         for try await event in host.events(for: route) { seen.append(event.data) }
@@ -181,29 +168,17 @@ struct EventFaultTests {
         #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
     }
 
-    private struct Posting: RequestInterceptor {
-        func intercept(_ request: inout HTTPRequest) async throws { request.method = .post }
-    }
-
     @Test func `H7, H20: events that an interceptor requests by POST are requested once`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }.intercepting(requests: Posting())
+        let bench = try Bench(.memory, on: "POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
+        let host = bench.host(unit: 0).intercepting(requests: Changing { $0.method = .post })
         var seen: [String] = []
         for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
         #expect(seen == ["a"] && bench.asked.count == 1)
     }
 
     @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let bench = try Bench(.memory, on: "POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        let host = bench.host(unit: 0)
         let events = host.events(for: Route(path: "/chat", method: .post, options: RouteOptions(idempotencyKey: .unique)))
         for _ in 0..<2 { for try await _ in events {} }
         let keys = bench.asked.map { $0["Idempotency-Key"] ?? "none" }
@@ -223,8 +198,7 @@ struct EventFaultTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: the events of a body are read once, and an event over the limit is an error`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
+        let bench = try Bench(kind, on: "POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
         let route = Route(path: "/x", method: .post)
         var seen: [String] = []
         for try await event in try await bench.host().bytes(for: route).events() { seen.append(event.data) }
@@ -243,20 +217,15 @@ struct EventFaultTests {
 
     @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
     func `H20: an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == id) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
     @Test func `H20: an id with a control character is ignored, and does not end the stream`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
-        let host = bench.host {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
+        let host = bench.host(unit: 0)
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
     }
@@ -269,42 +238,29 @@ struct EventFaultTests {
 
     @Test func `H8: an endless line and an endless event are errors`() async throws {
         for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
-            let bench = try Bench(.memory)
-            bench.on("GET", "/x", inTurn: event(line))
+            let bench = try Bench(.memory, on: "GET", "/x", inTurn: event(line))
             let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x")) {} }
             #expect(error.code == .bodyTooLarge)
             #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
         }
     }
 
-    @Test func `an error between two connections names the address`() async throws {
-        let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("data: a\n\n"))
+    @Test(arguments: [true, false])
+    func `an error between two connections names the address, after a refused one too`(_ isRefused: Bool) async throws {
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: isRefused ? .status(503) : event("data: a\n\n"))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         try await time.sleepers(atLeast: 1)
         task.cancel()
         let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
-        #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
+        #expect(error.code == .cancelled && error.operation == "GET \(bench.origin.url.absoluteString)/x", "\(error)")
     }
 
     @Test func `H20: a byte order mark in the middle is content`() throws {
         var parser = ServerSentEvents()
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
-    }
-
-    @Test func `an error after a refused connection names the address`() async throws {
-        let time = ManualTime()
-        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(503) }, time: time).with { $0.timeouts = .init() }
-        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        try await time.sleepers(atLeast: 1)
-        task.cancel()
-        let error = try await remoteError { try await task.value }
-        #expect(error.code == .cancelled)
-        #expect(error.operation == "GET https://a.example/x")
     }
 
     @Test func `H20, H22: a stream that breaks off is requested again under any rules for retries`() async throws {
@@ -336,5 +292,191 @@ struct EventFaultTests {
         time.advance(by: .seconds(60))
         try await task.value
         #expect(bench.asked.count == 3)
+    }
+}
+
+/// Stores that follow server-sent events.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct LiveRouteFetcherTests {
+    struct Price: Codable, Hashable, Sendable { var cents: Int }
+
+    private func events(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
+
+    private func event(_ id: Int, _ cents: Int) -> String { "id: \(id)\ndata: {\"cents\":\(cents)}\n\n" }
+
+    private func store(
+        _ bench: Bench, time: some TimeSource = .system, attempts: Int = .max, idleTimeout: Duration? = nil
+    ) -> Store<String, Price> {
+        Store(
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (ticker: String) in Route(path: "/prices/\(ticker)") },
+            policy: StorePolicy(retry: RetryPolicy(attempts: attempts, base: .zero), idleTimeout: idleTimeout), time: time)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: a cut connection is an error with the last content, and the next one continues after the last event`(
+        _ kind: TransportKind
+    ) async throws {
+        let bench = try Bench(kind)
+        let first = "retry: 7000\n\n" + event(1, 100) + event(2, 200)
+        bench.on("GET", "/prices/A") { asked in
+            switch asked["Last-Event-ID"] {
+            // Cut within the third event, without its end.
+            case nil: events(first + event(3, 300)).misbehaving(.truncate(afterBodyBytes: first.utf8.count + 10))
+            case "2": events(event(3, 300) + ": end of the test\n\n").misbehaving(.stall(afterBodyBytes: event(3, 300).utf8.count))
+            default: .status(500)
+            }
+        }
+        // The error is shown until the store connects again.
+        let time = ManualTime()
+        let store = store(bench, time: time)
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
+        try await time.sleepers(atLeast: 1)
+        // The server asked for this time.
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
+        time.advance(by: .seconds(7))
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
+        // No observer saw the event that was cut.
+        #expect(observer.states.compactMap(\.content).allSatisfy { [100, 200, 300].contains($0.cents) })
+        try await observer.stopAndLeave()
+        // The stream ends after the grace period.
+        try await time.advance(by: .seconds(3_600), sleepers: 1)
+        if kind.isReal { try await bench.origin.waitUntil { $0.requests.last?.ending == .clientLeft } }
+    }
+
+    @Test func `L8: a stream that the server closes is connected again after the time that it asked for`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/prices/A", inTurn: events("retry: 7000\n\n" + event(1, 100)), events(event(2, 200)), .status(204))
+        let time = ManualTime()
+        let store = store(bench, time: time)
+        let observer = RecordingObserver(store["A"].publish())
+        for cents in [100, 200] {
+            try await observer.next { $0.error != nil && $0.content == Price(cents: cents) }
+            try await time.sleepers(atLeast: 1)
+            if cents == 100 { #expect(time.nextDeadline == time.now.advanced(by: .seconds(7))) }
+            time.advanceToNextDeadline()
+        }
+        // A response of 204 confirms the last event and ends the stream.
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 200) }
+        time.advance(by: .seconds(3_600))
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "2"])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: comments keep a silent connection`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let text = event(1, 100) + String(repeating: ":\n\n", count: 40) + event(2, 200)
+        bench.on("GET", "/prices/A") { _ in
+            events(text).misbehaving(.drip(bytes: 3, every: .milliseconds(40)), .stall(afterBodyBytes: text.utf8.count))
+        }
+        let store = store(bench, idleTimeout: .seconds(600))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == Price(cents: 200) }
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `L8: a connection that stalls is lost after the idle timeout`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "GET", "/prices/A") { asked in
+            let text = asked["Last-Event-ID"] == nil ? event(1, 100) : event(2, 200)
+            return events(text + "data: ").misbehaving(.stall(afterBodyBytes: text.utf8.count))
+        }
+        let time = ManualTime()
+        let store = store(bench, time: time, idleTimeout: .seconds(30))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == Price(cents: 100) }
+        try await time.advance(by: .seconds(30), sleepers: 1)
+        try await observer.next { ($0.error as? StoreError)?.code == .silentStream }
+        try await time.advance(by: .seconds(1), sleepers: 1)
+        try await observer.next { $0.isCompleted && $0.content == Price(cents: 200) }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
+    }
+
+    @Test func `L8: an event that cannot be decoded is a typed error`() async throws {
+        let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in events("data: none\n\n") }
+        let store = store(bench, attempts: 1)
+        let error = try await remoteError { _ = try await store["A"].requireData() }
+        #expect(error.code == .undecodable && error.stage == .decode)
+    }
+
+    @Test func `L8: tokens are appended, and other events are skipped`() async throws {
+        let bench = try Bench(.memory)
+        let text = "event: start\ndata: x\n\nevent: ping\ndata: x\n\nevent: token\ndata: Hello,\n\nevent: token\ndata:  world\n\n"
+        bench.on("GET", "/x") { _ in events(text) }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(),
+            fetcher: bench.host().liveFetcher(reading: { event in
+                switch event.type {
+                case "start": .content("")
+                case "token": .change { $0 += event.data }
+                default: nil
+                }
+            }) { (_: String) in Route(path: "/x") })
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.content == "Hello, world" }
+    }
+
+    @Test(arguments: [false, true])
+    func `H20: a store sends a POST with a new idempotency key for each connection once`(_ isCut: Bool) async throws {
+        let bench = try Bench(.memory)
+        let text = event(1, 100) + "data: "
+        bench.on("POST", "/x") { _ in isCut ? events(text).misbehaving(.truncate(afterBodyBytes: text.utf8.count)) : events(text) }
+        let store = Store(
+            cacher: MemoryCacher<String, Price>(),
+            fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (_: String) in
+                Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .unique))
+            }, policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
+        let observer = RecordingObserver(store["A"].publish())
+        let end = try await observer.next { $0.content == Price(cents: 100) && (isCut ? $0.error != nil : $0.isCompleted) }
+        // Otherwise, the store would connect again.
+        #expect((end.error as? RemoteError)?.isRetryable != true)
+        try await observer.stopAndLeave()
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `H20: an event that cannot be read does not repeat the POST of a store`(_ hasKey: Bool) async throws {
+        let bench = try Bench(.memory)
+        bench.on("POST", "/x") { _ in events("data: x\n\n") }
+        let fetcher: LiveRouteFetcher<String, String> = bench.host().liveFetcher(reading: { _ in throw NoError() }) { _ in
+            Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: hasKey ? .unique : nil))
+        }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(), fetcher: fetcher, policy: StorePolicy(retry: RetryPolicy(attempts: 3, base: .zero)))
+        let error = try await remoteError { _ = try await store["A"].requireData() }
+        #expect(error.code == .undecodable && error.underlyingError is NoError)
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test func `L8: a connection confirms the content of an event with an id, and no other content`() async throws {
+        let memory = MemoryTransport { _ in
+            .init(headers: [("Content-Type", "text/event-stream")], body: Data(": nothing\n\ndata: {\"cents\":100}\n\n".utf8)).stalling
+        }
+        let fetcher = RemoteHost("a.example", transport: memory).liveFetcher(of: Price.self) { (_: String) in Route(path: "/x") }
+        func isConfirmed(_ last: Validator?) async throws -> Bool {
+            var values = fetcher.values(param: "A", after: last).makeAsyncIterator()
+            if case .current = try await values.next() { return true }
+            return false
+        }
+        #expect(try await isConfirmed(nil))
+        #expect(try await isConfirmed(Validator(entityTag: "1")))
+        // The server does not learn of such a version.
+        #expect(try await !isConfirmed(Validator(lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")))
+    }
+
+    @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
+        let bench = try Bench(.memory, on: "POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }
+        let store = Store(
+            cacher: MemoryCacher<String, String>(),
+            fetcher: bench.host().liveFetcher(reading: { event in
+                event.type == "start" ? .content(event.data) : .change { $0 += event.data }
+            }) { (_: String) in Route(path: "/x", method: .post, body: .json(["prompt": "hello"])) },
+            policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
+        let observer = RecordingObserver(store["A"].publish())
+        try await observer.next { $0.isCompleted && $0.content == "Hello world" }
+        try await observer.stopAndLeave()
+        #expect(bench.asked.count == 1)
     }
 }

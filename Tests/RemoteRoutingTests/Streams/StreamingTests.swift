@@ -12,19 +12,18 @@ import Trials
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `a body that is read in chunks is complete`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
         let bytes = try await bench.host().bytes(for: Route(path: "/x"))
         #expect(bytes.length == (kind.isReal ? 10 : nil))
         var whole = Data()
         for try await piece in bytes { whole.append(piece) }
         #expect(whole == Data("0123456789".utf8))
+        #expect(try await bench.host().data(for: Route(path: "/x")) == whole)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H8: releasing a body ends the exchange and releases its permit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
         let host = bench.host { $0.limits.concurrentStreams = 1 }
         func readOne() async throws -> Data? {
@@ -52,31 +51,26 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H8: a streamed body has the given limit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(count: 100_000)) }
         let error = try await remoteError { for try await _ in try await bench.host().bytes(for: Route(path: "/x"), limit: 50_000) {} }
         #expect(error.code == .bodyTooLarge)
     }
 
     @Test(arguments: TransportKind.allCases)
     func `W7: a truncated stream fails after its last byte`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
         let seen = WatchedState(Data())
         let error = try await remoteError {
             for try await piece in try await bench.host().bytes(for: Route(path: "/x")) { seen.update { $0 += piece } }
         }
-        #expect(error.code == .connectionLost)
-        #expect(seen.current == Data("0123".utf8))
+        #expect(error.code == .connectionLost && seen.current == Data("0123".utf8), "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
     func `the error of a stream keeps the response body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .problem(422, "No", detail: "because") }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .problem(422, "No", detail: "because") }
         let error = try await remoteError { _ = try await bench.host().bytes(for: Route(path: "/x")) }
-        #expect(error.status == 422)
-        #expect(error.problem?.detail == "because")
+        #expect(error.status == 422 && error.problem?.detail == "because", "\(error)")
     }
 
     @Test(arguments: [
@@ -134,25 +128,21 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: an unexpected media type and an unsuccessful status fail a stream of events`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/html") { _ in .html("login") }
+        let bench = try Bench(kind, on: "GET", "/html") { _ in .html("login") }
         bench.on("GET", "/gone") { _ in .status(410) }
         #expect(try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }.code == .unexpectedType)
-        let gone = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }
-        #expect(gone.status == 410)
+        #expect(try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }.status == 410)
     }
 
     @Test(arguments: RealTransport.available)
     func `H11: an upload reports its progress`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/x") { asked in .json([asked.body.count]) }
+        let bench = try Bench(transport.kind, on: "POST", "/x") { asked in .json([asked.body.count]) }
         let seen = WatchedState<[TransferProgress]>([])
         let route = Route(path: "/x", method: .post, body: .data(Data(count: 3_000_000)))
         let counts: [Int] = try await bench.host().upload(route) { progress in seen.update { $0.append(progress) } }
         #expect(counts == [3_000_000])
         #expect(seen.current.last == TransferProgress(bytes: 3_000_000, total: 3_000_000))
-        #expect(seen.current.map(\.bytes) == seen.current.map(\.bytes).sorted())
-        #expect(seen.current.count > 1)
+        #expect(seen.current.map(\.bytes) == seen.current.map(\.bytes).sorted() && seen.current.count > 1)
     }
 
     @Test(
@@ -191,8 +181,7 @@ struct StreamingTests {
 
     @Test(arguments: TransportKind.allCases.filter(\.isReal))
     func `H13: a body that is still arriving holds its permit`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
         let host = bench.host { $0.limits.concurrentStreams = 1 }
         var body: RemoteBytes? = try await host.bytes(for: Route(path: "/x"))
@@ -206,5 +195,100 @@ struct StreamingTests {
         withExtendedLifetime(body) {}
         body = nil
         #expect(try await second.value == Data("y".utf8))
+    }
+}
+
+/// The parser of server-sent events, without a connection.
+struct ServerSentEventsTests {
+    private typealias Event = ServerSentEvent
+
+    /// Parses a stream in chunks of a size, which must not affect the events.
+    private func events(_ text: String, chunk: Int) throws -> [ServerSentEvent] {
+        var parser = ServerSentEvents()
+        let bytes = Array(text.utf8)
+        return try stride(from: 0, to: bytes.count, by: chunk).flatMap { try parser.consume(bytes[$0..<min($0 + chunk, bytes.count)]) }
+    }
+
+    @Test func `L8: comments are counted, so that a stream without events shows that it is alive`() throws {
+        var parser = ServerSentEvents()
+        for expected in 1...3 {
+            #expect(try parser.consume(Array(": alive\n".utf8)[...]).isEmpty)
+            #expect(parser.commentCount == expected)
+        }
+    }
+
+    private static let cases: [(String, [ServerSentEvent])] = [
+        ("data: a\n\n", [Event(data: "a")]), ("data:a\r\ndata: b\r\n\r\n", [Event(data: "a\nb")]),
+        ("data:a\rdata:b\r\r", [Event(data: "a\nb")]), ("data: a\r\n\ndata: b\n\r\n", [Event(data: "a"), Event(data: "b")]),
+        ("\u{FEFF}data: a\n\n", [Event(data: "a")]), ("\u{FEFF}\u{FEFF}data: a\n\n", []), ("\n\u{FEFF}data: a\n\n", []),
+        ("data:  a\n\n", [Event(data: " a")]), ("data\n\n", [Event(data: "")]), ("data\ndata\n\n", [Event(data: "\n")]),
+        ("data:\n\n", [Event(data: "")]), (": comment\ndata: a\n:\n\n", [Event(data: "a")]),
+        ("event: add\ndata: 1\n\ndata: 2\n\n", [Event(type: "add", data: "1"), Event(data: "2")]),
+        ("event: add\n\ndata: 2\n\n", [Event(data: "2")]), ("event:\ndata: 1\n\n", [Event(data: "1")]),
+        (
+            "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
+            [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7"), Event(data: "c")]
+        ),
+        ("id: 7\n\ndata: a\n\n", [Event(data: "a", lastEventID: "7")]),
+        ("id: 7\ndata: a\n\nid: 8\u{0}\ndata: b\n\n", [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7")]),
+        (
+            "id: 7\ndata: a\n\nid: 8\u{1}\ndata: b\n\nid: 9\t9\ndata: c\n\n",
+            [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7"), Event(data: "c", lastEventID: "9\t9")]
+        ),
+        ("data: a", []), ("data: a\n", []), ("data: a\nid: 3\n", []),
+        ("Data: a\n\n", []), (" data: a\n\n", []), ("data : a\n\n", []), ("unknown: x\ndata: a\n\n", [Event(data: "a")]),
+        ("data: a:b: c\n\n", [Event(data: "a:b: c")]), ("data: äöü👍\n\n", [Event(data: "äöü👍")]), ("", []), ("\n\n\n", []),
+    ]
+
+    @Test(arguments: cases.indices, [1, 2, 3, 5, 1000])
+    func `H20: a stream yields the same events for every chunk size`(index: Int, chunk: Int) throws {
+        let (text, expected) = ServerSentEventsTests.cases[index]
+        #expect(try events(text, chunk: chunk) == expected)
+    }
+
+    @Test(arguments: [
+        ("retry: 1500\n", Duration.milliseconds(1500)), ("retry:0\n", .zero), ("retry: 1.5\n", nil), ("retry: -1\n", nil),
+        ("retry:\n", nil),
+        ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
+    ])
+    func `H20: a reconnection time with characters other than digits is ignored`(text: String, expected: Duration?) throws {
+        var parser = ServerSentEvents()
+        _ = try parser.consume(text.utf8)
+        #expect(parser.reconnectionTime == expected)
+    }
+
+    @Test func `L8: the id for a reconnection is that of the last complete event`() throws {
+        var parser = ServerSentEvents(lastEventID: "5")
+        #expect(parser.lastEventID == "5")
+        _ = try parser.consume("id: 6\ndata: x\n".utf8)
+        #expect(parser.lastEventID == "5")
+        #expect(try parser.consume("\n".utf8) == [Event(data: "x", lastEventID: "6")])
+        #expect(parser.lastEventID == "6")
+    }
+
+    @Test func `H20: the parser reads any sequence of bytes`() throws {
+        var parser = ServerSentEvents()
+        let text = "data: a\n\ndata: b\n\n"
+        #expect(try parser.consume(text.utf8.lazy.map { $0 }).map(\.data) == ["a", "b"])
+        #expect(try parser.consume(Data(text.utf8)).map(\.data) == ["a", "b"])
+        #expect(try parser.consume(AnySequence(text.utf8)).map(\.data) == ["a", "b"])
+    }
+
+    @Test func `H20: invalid UTF-8 is replaced`() throws {
+        var parser = ServerSentEvents()
+        #expect(try parser.consume(Array("data: ".utf8) + [0xFF, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
+    }
+
+    @Test(arguments: ["data: 0123456789", "data: 01234\ndata: 56789", ": 012345678901234567890"])
+    func `H8: an event over the limit throws`(text: String) {
+        var parser = ServerSentEvents(limit: 12)
+        let error = #expect(throws: RemoteError.self) { try parser.consume(text.utf8) }
+        #expect(error?.code == .bodyTooLarge)
+    }
+
+    @Test func `H8: the limit applies to each event`() throws {
+        var parser = ServerSentEvents(limit: 12)
+        let count = try (0..<100).reduce(0) { count, _ in try count + parser.consume("data: 012\n\n".utf8).count }
+        #expect(count == 100)
     }
 }

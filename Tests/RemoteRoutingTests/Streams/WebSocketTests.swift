@@ -33,10 +33,7 @@ struct WebSocketTests {
 
     @Test(arguments: [0, 1, 125, 126, 65_535, 65_536, 300_000])
     func `H25: texts and data of every length go both ways, masked by the client only`(_ count: Int) async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         let messages: [WebSocket.Message] = [.data(bytes), .text(String(repeating: "x", count: count)), .text("ä€🙂")]
@@ -72,10 +69,7 @@ struct WebSocketTests {
     }
 
     @Test func `H25: messages of many tasks are sent whole`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         let sent = (0..<50).map { WebSocket.Message.text(String(repeating: "\($0),", count: 1 + $0 * 100)) }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -121,9 +115,9 @@ struct WebSocketTests {
             ([0xC1, 0x00], 1002), ([0x81, 0x80, 0, 0, 0, 0], 1002), ([0x83, 0x00], 1002), ([0x8B, 0x00], 1002), ([0x09, 0x00], 1002),
             ([0x89, 0x7E, 0x00, 0x7E], 1002), ([0x80, 0x00], 1002), ([0x01, 0x01, 0x61, 0x81, 0x00], 1002), ([0x82, 0x7E, 0, 5], 1002),
             ([0x82, 0x7F, 0, 0, 0, 0, 0, 0, 1, 0], 1002), ([0x82, 0x7F, 0x80, 0, 0, 0, 0, 0, 0, 0], 1002),
-            ([0x81, 0x02, 0xC3, 0x28], 1007),
-            ([0x01, 0x01, 0xC3, 0x80, 0x01, 0x28], 1007), ([0x88, 0x01, 0x03], 1002), ([0x88, 0x02, 0x03, 0xED], 1002),
-            ([0x88, 0x02, 0x03, 0xEE], 1002), ([0x88, 0x02, 0x00, 0x01], 1002), ([0x88, 0x03, 0x03, 0xE8, 0xFF], 1007),
+            ([0x81, 0x02, 0xC3, 0x28], 1007), ([0x01, 0x01, 0xC3, 0x80, 0x01, 0x28], 1007), ([0x88, 0x01, 0x03], 1002),
+            ([0x88, 0x02, 0x03, 0xED], 1002), ([0x88, 0x02, 0x03, 0xEE], 1002), ([0x88, 0x02, 0x00, 0x01], 1002),
+            ([0x88, 0x03, 0x03, 0xE8, 0xFF], 1007),
         ] as [([UInt8], UInt16)])
     func `H25: a frame that breaks the rules ends the connection, with the reason for the server`(
         _ bytes: [UInt8], _ code: UInt16
@@ -193,8 +187,7 @@ struct WebSocketTests {
             peer.accept(field)
             peer.next()
         }
-        let error = try await remoteError { _ = try await open(server, WebSocket.Options(protocols: ["mine"])) }
-        #expect(error.code == .protocolViolation)
+        #expect(try await remoteError { _ = try await open(server, WebSocket.Options(protocols: ["mine"])) }.code == .protocolViolation)
         try await server.ended.wait { $0 == 1 ? () : nil }
     }
 
@@ -240,10 +233,7 @@ struct WebSocketTests {
     }
 
     @Test func `H25: a server that does not answer a close is left after five seconds`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let time = ManualTime()
         let socket = try await server.host { $0.time = time }.webSocket(for: route, options: quiet)
         let isClosed = WatchedState(false)
@@ -282,10 +272,7 @@ struct WebSocketTests {
 
     @Test(arguments: [1005, 1006, 1015, 0, 999, 2999, 5000] as [UInt16])
     func `H25: a code that is never sent is refused`(_ code: UInt16) async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let socket = try await open(server)
         #expect(try await remoteError { try await socket.close(code: .init(rawValue: code)) }.code == .invalidRoute)
         let long = String(repeating: "x", count: 124)
@@ -294,10 +281,7 @@ struct WebSocketTests {
     }
 
     @Test func `H13, H25: canceling the reader and releasing a socket end the connection`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let host = try server.host { $0.limits.concurrentStreams = 1 }
         for number in 1...3 {
             let socket = try await host.webSocket(for: route, options: quiet)
@@ -315,10 +299,7 @@ struct WebSocketTests {
     // MARK: Pings
 
     @Test func `H25: a server that does not answer pings is lost`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            while peer.next() != nil {}
-        }
+        let server = try SocketServer.silent()
         let options = WebSocket.Options(pingInterval: .milliseconds(20))
         let error = try await remoteError { _ = try await all(try await open(server, options)) }
         #expect(error.code == .idleTimedOut && error.isRetryable)
@@ -348,10 +329,7 @@ struct WebSocketTests {
     // MARK: Connections
 
     @Test func `H25, W11: a proxy opens a tunnel for a socket`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let proxy = try LoopbackProxy()
         let host = try server.host { $0.proxy = .http("127.0.0.1", port: proxy.port) }
         let socket = try await host.webSocket(for: route, options: quiet)
@@ -364,10 +342,7 @@ struct WebSocketTests {
 
     @Test(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"))
     func `H25, W8: a socket uses TLS, credentials and fields of its host`() async throws {
-        let server = try SocketServer { peer in
-            peer.accept()
-            peer.echo()
-        }
+        let server = try SocketServer.echoing()
         let certificates = try TestCertificates.made.get()
         let front = try TLSFront(
             of: server.port, TLSFront.Settings(certificate: certificates.certificate(.good), key: certificates.key(.good)))

@@ -1,9 +1,12 @@
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import RemoteRouting
-import StoreCore
 import RemoteRoutingTesting
+import StoreCore
+import StoreCoreTesting
 import Testing
+import Trials
 
 /// The transport of a test; the behavior must be the same on each.
 enum TransportKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
@@ -59,12 +62,34 @@ final class Bench: Sendable {
         }
     }
 
+    /// Creates a bench with a handler of a method and a path.
+    convenience init(
+        _ kind: TransportKind = .session, on method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response
+    ) throws {
+        try self.init(kind)
+        on(method, path, answer)
+    }
+
+    /// Creates a bench that serves the responses in order, and repeats the last one.
+    convenience init(_ kind: TransportKind = .session, on method: String, _ path: String, inTurn responses: Response...) throws {
+        try self.init(kind)
+        serve(method, path, responses)
+    }
+
     /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with {
             // A test of a deadline sets its own one, or controls the time.
             if time is SystemTime { $0.timeouts = .untilHang }
             change(&$0)
+        }
+    }
+
+    /// Creates a host without deadlines; all of its random numbers are `unit`.
+    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost {
+        host(time: time) {
+            $0.timeouts = .init()
+            $0.random = { unit }
         }
     }
 
@@ -89,9 +114,19 @@ final class Bench: Sendable {
     }
 
     /// Serves the responses in order, and repeats the last one.
-    func on(_ method: String, _ path: String, inTurn responses: Response...) {
+    func on(_ method: String, _ path: String, inTurn responses: Response...) { serve(method, path, responses) }
+
+    private func serve(_ method: String, _ path: String, _ responses: [Response]) {
         let turn = Lock(responses)
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
+    }
+
+    /// Serves a response as soon as the gate is open.
+    func on(_ method: String, _ path: String, behind gate: WatchedState<Bool>, _ response: Response) {
+        on(method, path) { _ in
+            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
+            return response
+        }
     }
 
     // MARK: Without a network
@@ -170,8 +205,132 @@ func remoteError(_ operation: () async throws -> Void) async throws -> RemoteErr
 
 struct NoError: Error {}
 
+/// An interceptor that changes requests.
+struct Changing: RequestInterceptor {
+    var change: @Sendable (inout HTTPRequest) throws -> Void
+    func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
+}
+
 /// A model that the tests decode.
 struct User: Codable, Hashable, Sendable {
     var id: Int
     var name: String
+}
+
+extension ManualTime {
+    /// Waits for sleepers, and advances the clocks.
+    func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
+        try await sleepers(atLeast: count, fileID: fileID, line: line)
+        advance(by: duration)
+    }
+}
+
+/// The resources of the process, as the system counts them.
+enum ProcessState {
+    /// The resident memory in bytes; `nil` without a `/proc` file system.
+    static var residentBytes: Int? {
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
+        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4096 }
+    }
+
+    /// The number of open files and sockets; `nil` without a `/proc` file system.
+    static var openFiles: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+}
+
+/// A transport that uses the network.
+enum RealTransport: String, Sendable, CustomTestStringConvertible {
+    case urlSession, curl
+
+    var testDescription: String { rawValue }
+
+    /// The transports that this system supports. `LibraryTests` reports a missing libcurl as a skipped test.
+    static let available: [RealTransport] = curlProblem == nil ? [.urlSession, .curl] : [.urlSession]
+
+    /// The reason that libcurl cannot be used; `nil` if it can.
+    static let curlProblem: String? = {
+        do {
+            _ = try RealTransport.curl.make()
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }()
+
+    /// Whether the libcurl is one of version 7, which differs in its HTTP/2.
+    static let hasLibcurl7 = (try? RealTransport.curl.make()).map { "\($0)".hasPrefix("libcurl 7.") } ?? false
+
+    /// The number of descriptors that this process may open; both ends of many connections are in it.
+    private static let descriptorLimit = LoopbackOrigin.allowOpenDescriptors(20_000)
+
+    /// Creates a transport; the variable `STOREHOUSE_CURL` selects another libcurl.
+    func make() throws -> any CountedTransport {
+        _ = RealTransport.descriptorLimit
+        switch self {
+        case .urlSession: return URLSessionTransport()
+        case .curl:
+            #if os(Linux)
+            return try CurlTransport(width: 256, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
+            #else
+            throw TransportFailure(.unsupported, "libcurl is used on Linux only")
+            #endif
+        }
+    }
+
+    /// Creates a host for a port of this machine.
+    func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
+        RemoteHost(port, over: try make()).with(change)
+    }
+}
+
+extension RouteOptions.Timeouts {
+    /// Deadlines that only a hang reaches.
+    static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
+}
+
+/// Repeats an operation with a limit of real time that doubles, until a busy machine reaches what is tested within the limit.
+///
+/// - Parameter operation: Returns whether the limit was long enough.
+func withGrowingLimit(_ operation: (_ limit: Duration) async throws -> Bool) async throws {
+    var limit = Duration.milliseconds(200)
+    while try await !operation(limit) { limit = limit * 2 }
+}
+
+extension ExchangeLimits {
+    /// Limits of which only a hang reaches the deadlines.
+    static let untilHang = ExchangeLimits(head: hangLimit, idle: hangLimit)
+}
+
+extension RemoteHost {
+    /// Creates a host for a port of this machine, with deadlines that only a hang reaches.
+    init(_ port: UInt16, over transport: any Transport) {
+        self.init(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport)
+        timeouts = .untilHang
+    }
+
+    /// Creates a host without a network, with deadlines that only a hang reaches unless the test controls the time.
+    ///
+    /// The compiler prefers this initializer for a `MemoryTransport`. On a busy machine, even an exchange without a network may exceed the
+    /// usual deadlines, and its retry would be an extra request.
+    init(
+        _ configuration: HostConfiguration, transport: MemoryTransport, limits: HostLimits = HostLimits(), time: any TimeSource = .system
+    ) {
+        let transport: any Transport = transport
+        self.init(configuration, transport: transport, limits: limits, time: time)
+        if time is SystemTime { timeouts = .untilHang }
+    }
+}
+
+/// A transport that counts its running exchanges.
+protocol CountedTransport: Transport {
+    var exchangeCount: Int { get }
+}
+
+extension URLSessionTransport: CountedTransport {}
+#if os(Linux)
+extension CurlTransport: CountedTransport {}
+#endif
+
+extension RealTransport {
+    /// The kind of a bench with this transport.
+    var kind: TransportKind { self == .curl ? .curl : .session }
 }

@@ -113,6 +113,12 @@ final class FrameServer {
         self.process = process
     }
 
+    /// Starts a server, and creates a host for it that makes one attempt.
+    static func serving(_ plan: String) async throws -> (FrameServer, RemoteHost) {
+        let server = try await FrameServer(plan)
+        return (server, try secureHost(server.port) { $0.retry = .never })
+    }
+
     /// Ends the server, and returns the numbers of lines that it has written.
     func ending() -> (connections: Int, requests: Int) {
         process.kill()

@@ -1,10 +1,14 @@
 #if os(Linux)
 import Dispatch
 import Foundation
-import RemoteRouting
+import Glibc
+import LoopbackOrigin
 import StoreCore
 import Testing
 import Trials
+
+@testable import RemoteHTTP
+@testable import RemoteRouting
 
 /// HTTP/2 bodies without a length, and servers with HTTP/2 only.
 @Suite(
@@ -15,8 +19,7 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], broken)
     func `W7: a body without a length that is broken before its end is an error`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/x", method: method)) }
         #expect(error.code == .connectionLost, "\(error)")
         #expect(error.mayHaveArrived && error.isRetryable == (method == .get))
@@ -45,16 +48,14 @@ struct HTTP2BodyTests {
 
     @Test(arguments: [HTTPMethod.get, .post], ["whole-and-goaway", "empty-last-frame"])
     func `W7: a complete body without a length is a response`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving(plan)
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x", method: method)) == Data("whole".utf8)) }
         #expect(server.ending().requests == 3)
     }
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 does not name frames"))
     func `W7: of the streams of a connection, only the one that is reset is cut`() async throws {
-        let server = try await FrameServer("no-error-of-last")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("no-error-of-last")
         let bodies = await withTaskGroup(of: Data?.self) { group in
             for _ in 0..<10 { group.addTask { try? await host.data(for: Route(path: "/x")) } }
             return await group.reduce(into: []) { $0.append($1) }
@@ -65,8 +66,7 @@ struct HTTP2BodyTests {
 
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 fails a request that the server stops"))
     func `W7: a complete response that stops the request is a response`() async throws {
-        let server = try await FrameServer("no-error-after-end")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("no-error-after-end")
         // The rest of the body is never there.
         let gate = DispatchSemaphore(value: 0)
         defer { gate.signal() }
@@ -84,8 +84,7 @@ struct HTTP2BodyTests {
     }
 
     @Test func `W9: streams and downloads use HTTP 2 if the server has nothing else`() async throws {
-        let server = try await FrameServer("empty-last-frame")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("empty-last-frame")
         for _ in 0..<2 {
             let bytes = try await host.bytes(for: Route(path: "/x"))
             var whole = Data()
@@ -100,20 +99,149 @@ struct HTTP2BodyTests {
     }
 
     @Test func `H18: a request whose response is not HTTP 2 may have arrived`() async throws {
-        let server = try await FrameServer("garbage")
-        let host = try secureHost(server.port) { $0.retry = .never }
+        let (server, host) = try await FrameServer.serving("garbage")
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.mayHaveArrived && !error.isRetryable, "\(error)")
         #expect(server.ending().requests == 1)
     }
 
     @Test(arguments: ["refuse-all", "goaway-below"])
-    func `H18, W2: a request that the server has refused to process has not arrived`(_ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try secureHost(server.port) { $0.retry = .never }
+    func `H18, W2, W9: a request that the server refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
+        let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(error.code == .connectionLost && !error.mayHaveArrived, "\(error)")
+        #expect(plan != "refuse-all" || !error.isRetryable, "\(error)")
         #expect(server.ending().requests == 1)
+    }
+}
+
+/// Exchanges that wait for the connection of another one, which comes to nothing.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
+    .timeLimit(.minutes(hangMinutes)))
+struct WaitingExchangeTests {
+    private func codes(_ host: RemoteHost, _ count: Int) async -> [RemoteError.Code?] {
+        await withTaskGroup(of: RemoteError.Code?.self) { group in
+            for _ in 0..<count {
+                group.addTask {
+                    do {
+                        _ = try await host.data(for: Route(path: "/x"))
+                        return nil
+                    } catch {
+                        return (error as? RemoteError)?.code
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
+    @Test func `W9: exchanges fail if the server of their shared connection is gone`() async throws {
+        let server = try await NginxServer()
+        // Until its end, no other server gets the port.
+        defer { withExtendedLifetime(server) {} }
+        let host = try secureHost(server.port) { $0.retry = .never }
+        #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
+        server.end()
+        try await until("nothing listens") { !isListening(server.port) }
+        let failed = await codes(host, 50)
+        // The end of a connection may not have arrived yet when an exchange takes the connection.
+        #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
+        let transport = try #require(host.transport as? CurlTransport)
+        try await until("all have ended") { transport.exchangeCount == 0 }
+    }
+
+    /// A server in between that passes nothing on to the clients of some connections, by their numbers.
+    private func relay(to nginx: NginxServer, _ isSilent: @escaping @Sendable (Int) -> Bool) throws -> RawServer {
+        let port = UInt16(nginx.port)
+        let count = Lock(0)
+        return try RawServer { client in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard let other = RawConnection(to: port) else { return client.drain() }
+            let ended = DispatchSemaphore(value: 0)
+            Thread {
+                client.pass(to: other) { _, _ in true }
+                shutdown(other.socket, Int32(SHUT_RDWR))
+                ended.signal()
+            }.start()
+            other.pass(to: client) { bytes, _ in
+                if isSilent(number) { bytes = [] }
+                return true
+            }
+            shutdown(client.socket, Int32(SHUT_RDWR))
+            shutdown(other.socket, Int32(SHUT_RDWR))
+            ended.wait()
+            close(other.socket)
+        }
+    }
+
+    @Test func `W4, W9: a connection on which nothing more arrives is abandoned`() async throws {
+        let nginx = try await NginxServer()
+        let isSilent = Lock(false)
+        let server = try relay(to: nginx) { number in number == 1 && isSilent.withLock(\.self) }
+        let patient = try secureHost(Int(server.port)) { $0.retry = .never }
+        _ = try await patient.data(for: Route(path: "/x"))
+        isSilent.withLock { $0 = true }
+        // Keeps the silent connection in use between the others.
+        let waiting = Task { try await patient.data(for: Route(path: "/x")) }
+        let transport = try #require(patient.transport as? CurlTransport)
+        try await until("an exchange waits") { transport.exchangeCount == 1 }
+        var results: [RemoteError.Code?] = []
+        // A busy machine may need longer than the first limits for a handshake.
+        var limit = Duration.seconds(1)
+        while results.count < 10, !results.contains(nil) {
+            results += await codes(patient.with { $0.timeouts.head = limit }, 1)
+            limit = limit * 2
+        }
+        waiting.cancel()
+        _ = await waiting.result
+        try #require(results.last == .some(nil) && results.dropLast().allSatisfy { $0 == .headTimedOut }, "\(results)")
+        _ = try await patient.data(for: Route(path: "/x"))
+        #expect(server.acceptedConnections <= results.count + 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `W4, W9: a handshake that never ends delays no other exchange with the origin`(_ http2: Bool) async throws {
+        let nginx = try await NginxServer(http2: http2)
+        // The first connection is accepted and nothing more, as by one of several servers behind an address.
+        let server = try relay(to: nginx) { $0 == 1 }
+        let host = try secureHost(Int(server.port)) { $0.retry = .never }
+        let stalled = Task { try await host.send("/x") }
+        try await until("the first connection is there") { server.acceptedConnections == 1 }
+        #expect(await codes(host, 20) == Array(repeating: nil, count: 20))
+        stalled.cancel()
+        _ = await stalled.result
+    }
+
+    @Test func `W13: a thousand exchanges that wait for a handshake end with their callers`() async throws {
+        let server = try RawServer { $0.drain() }
+        let host = try secureHost(Int(server.port)) { $0.retry = .never }
+        let transport = try #require(host.transport as? CurlTransport)
+        for isScoutFirst in [true, false] {
+            let early = Lock<[any Error]>([])
+            let calls = (0..<1000).map { _ in
+                Task {
+                    do { try await host.send("/x") } catch {
+                        early.withLock { $0.append(error) }
+                        throw error
+                    }
+                }
+            }
+            try await until("all are known") { transport.exchangeCount == 1000 || early.withLock { !$0.isEmpty } }
+            try #require(early.withLock { $0.isEmpty })
+            for call in isScoutFirst ? calls : calls.reversed() { call.cancel() }
+            for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
+            try await until("all have ended") { transport.exchangeCount == 0 }
+        }
+        // The next one connects at once.
+        let before = server.acceptedConnections
+        let call = Task { try await host.send("/x") }
+        try await until("a connection is there") { server.acceptedConnections > before }
+        call.cancel()
+        _ = await call.result
     }
 }
 #endif

@@ -1,5 +1,6 @@
 import Foundation
 import LoopbackOrigin
+import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
 import Testing
@@ -96,8 +97,7 @@ struct PartsTests {
         let reply = try await exchange.response()
         var whole = Data()
         for try await some in reply.body { whole.append(some) }
-        #expect(whole.count == 3_000_000)
-        #expect(whole.suffix(50_000) == piece)
+        #expect(whole.count == 3_000_000 && whole.suffix(50_000) == piece)
     }
 
     @Test func `H8: unread bytes beyond the spill limit end the exchange`() async throws {
@@ -164,22 +164,23 @@ struct PartsTests {
         await #expect { try await end.value } throws: { ($0 as? TransportFailure)?.code == .idleTimedOut }
     }
 
-    @Test(arguments: [
-        (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
-        (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),
-        (-1005, "Recv failure: Connection reset by peer", .connectionLost),
-        (-1, "transfer closed with 6 bytes remaining to read", .connectionLost), (-1, "Empty reply from server", .connectionLost),
-        (-1, "Illegal or missing hexadecimal sequence in chunked-encoding", .protocolViolation),
-        (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
-        (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
-        (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
-        (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable),
-        (-1, "another reason", .unreachable),
-        (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
-        (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted), (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
-        (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
-        (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
-    ])
+    @Test(
+        arguments: [
+            (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
+            (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),
+            (-1005, "Recv failure: Connection reset by peer", .connectionLost),
+            (-1, "transfer closed with 6 bytes remaining to read", .connectionLost), (-1, "Empty reply from server", .connectionLost),
+            (-1, "Illegal or missing hexadecimal sequence in chunked-encoding", .protocolViolation),
+            (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
+            (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
+            (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
+            (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable),
+            (-1, "another reason", .unreachable), (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
+            (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted),
+            (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
+            (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
+            (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
+        ] as [(Int, String, RemoteError.Code)])
     func `H15: failures are distinguished if the system reports them`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
     }
@@ -201,8 +202,7 @@ struct PartsTests {
         }
         tasks[1].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[1].value }
-        #expect(gate.waiterCount == 4)
-        #expect(order.current.isEmpty)
+        #expect(gate.waiterCount == 4 && order.current.isEmpty)
         first.release()
         first.release()
         for task in [tasks[0], tasks[2], tasks[3], tasks[4]] { try await task.value }
@@ -231,4 +231,148 @@ struct PartsTests {
         for try await piece in try await host.bytes(for: Route(path: "/x")) { read.append(piece) }
         #expect(read == content)
     }
+}
+
+/// The metrics of exchanges: times, bytes, version and connection.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct MetricsTests {
+    @Test(arguments: TransportKind.allCases)
+    func `W10: every transport reports total time, first byte and decoded bytes`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "GET", "/x") { _ in .text(String(repeating: "x", count: 1000)) }
+        let response = try await bench.host { $0.timeouts = .init() }.dataResponse(for: Route(path: "/x"))
+        let metrics = try #require(response.metrics)
+        let (first, total) = (try #require(metrics.firstByte), try #require(metrics.total))
+        #expect(first >= .zero && first <= total && total <= response.duration)
+        #expect(kind != .curl || first > .zero)
+        #expect(metrics.decodedBodyBytes == 1000)
+    }
+
+    @Test func `W10: the times of a transport without a clock of its own are those of the host's clock`() async throws {
+        let time = ManualTime()
+        let transport = MemoryTransport { _ in
+            try await time.sleep(until: time.now.advanced(by: .seconds(7)))
+            return .json("7")
+        }
+        let host = RemoteHost("a.example", transport: transport, time: time).with { $0.timeouts = .init() }
+        let call = Task { try await host.dataResponse(for: Route(path: "/x")) }
+        try await time.advance(by: .seconds(7), sleepers: 1)
+        let metrics = try #require(try await call.value.metrics)
+        #expect(metrics.firstByte == .seconds(7) && metrics.total == .seconds(7))
+        #expect(metrics.version == nil && metrics.isReused == nil)
+    }
+
+    @Test func `W10: metrics of several exchanges are those of the last one`() async throws {
+        let transport = MemoryTransport(inTurn: .status(503), .json("[1,2,3]"))
+        let entries = WatchedState<[ExchangeLog.Entry]>([])
+        let host = RemoteHost("a.example", transport: transport).with {
+            $0.retry = .exponential(attempts: 2, base: .zero)
+        }.logging(to: ExchangeLog { entry in entries.update { $0.append(entry) } })
+        let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
+        #expect(response.metrics?.decodedBodyBytes == 7 && response.attempts == 2)
+        #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])
+    }
+
+    @Test func `W10: the description contains the known parts`() {
+        var metrics = ExchangeMetrics()
+        #expect("\(metrics)" == "")
+        metrics.version = .http2
+        metrics.isReused = true
+        #expect("\(metrics)" == "HTTP/2, reused connection")
+        (metrics.firstByte, metrics.total) = (.milliseconds(5), .milliseconds(120))
+        #expect("\(metrics)" == "HTTP/2, reused connection, first byte after 5 ms, 120 ms")
+    }
+
+    @Test(
+        arguments: [
+            (1, ExchangeMetrics.Version.http1_0), (2, .http1_1), (3, .http2), (30, .http3), (0, nil), (4, nil), (-1, nil),
+        ] as [(Int, ExchangeMetrics.Version?)])
+    func `W10: a version is converted from libcurl's number`(_ number: Int, _ version: ExchangeMetrics.Version?) {
+        #expect(ExchangeMetrics.Version(libcurl: number) == version)
+    }
+
+    @Test(
+        arguments: [
+            ("http/1.1", ExchangeMetrics.Version.http1_1), ("h2", .http2), ("h2c", .http2), ("h3", .http3), ("spdy/3", nil), ("", nil),
+        ] as [(String, ExchangeMetrics.Version?)])
+    func `W10: a version is converted from its ALPN name`(_ name: String, _ version: ExchangeMetrics.Version?) {
+        #expect(ExchangeMetrics.Version(alpn: name) == version)
+    }
+
+    @Test func `W10: phases are the times between libcurl's marks, and a reused connection has none`() {
+        func metrics(_ connections: Int, secure: Int64) -> ExchangeMetrics {
+            ExchangeMetrics(version: 2, connections: connections, nameLookup: 30, connect: 100, secure: secure, firstByte: 500, total: 700)
+        }
+        let made = metrics(1, secure: 350)
+        #expect(made.nameLookup == .microseconds(30) && made.connect == .microseconds(70) && made.secure == .microseconds(250))
+        #expect(made.firstByte == .microseconds(500) && made.total == .microseconds(700) && made.isReused == false)
+        #expect(metrics(1, secure: 0).secure == nil)
+        let reused = metrics(0, secure: 0)
+        #expect(reused.nameLookup == nil && reused.connect == nil && reused.secure == nil && reused.isReused == true)
+    }
+
+    @Test(
+        arguments: [
+            (150, 50, true, true, 100), (150, 50, true, false, 100), (150, 50, false, true, 100), (150, 50, false, false, 150),
+            (30, 50, true, true, 0), (30, 50, false, false, 30),
+        ] as [(Int64, Int64, Bool, Bool, Int64)])
+    func `W10: the bytes of a head exclude the body if libcurl counts both together`(
+        _ request: Int64, _ body: Int64, _ isCopied: Bool, _ countsBodies: Bool, _ expected: Int64
+    ) {
+        #expect(ExchangeMetrics.headBytes(of: request, body: body, isCopied: isCopied, countsBodies: countsBodies) == expected)
+    }
+
+    #if os(Linux)
+    @Test(
+        .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),
+        arguments: [0, 10, 20_000, 300_000], [false, true])
+    func `W10: libcurl's byte counts are those of the wire`(_ count: Int, _ isStream: Bool) async throws {
+        let seen = Lock((head: 0, body: 0))
+        let responseHead = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\n"
+        let server = try RawServer { connection in
+            while let head = connection.readHead() {
+                let body = connection.readBytes(count)
+                seen.withLock { $0 = (head.utf8.count, body) }
+                connection.send(responseHead + "hello")
+            }
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }
+        let stream = HTTPBodyStream(chunks: count == 0 ? [] : [Data(count: count)], length: Int64(count))
+        let body: RouteBody = isStream ? .stream(stream) : .data(Data(count: count))
+        for round in 0...1 {
+            let metrics = try #require(try await host.dataResponse(for: Route(path: "/x", method: .post, body: body)).metrics)
+            let wire = seen.withLock(\.self)
+            #expect(metrics.sentHeadBytes == Int64(wire.head))
+            #expect(metrics.sentBodyBytes == Int64(count) && wire.body == count)
+            #expect(metrics.receivedHeadBytes == Int64(responseHead.utf8.count))
+            #expect(metrics.receivedBodyBytes == 5 && metrics.decodedBodyBytes == 5)
+            #expect(metrics.version == .http1_1)
+            #expect(metrics.isReused == (round == 1))
+            #expect((metrics.connect == nil) == (round == 1) && metrics.secure == nil)
+        }
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `W10: received and decoded bytes are counted separately, even for a stream`() async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/x") { _ in .gzipBomb(inflatingTo: 100_000) }
+        let host = try RealTransport.curl.host(origin.port) { $0.timeouts = .init() }
+        let metrics = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
+        let packed = try #require(metrics.receivedBodyBytes)
+        #expect(packed < 10_000 && metrics.decodedBodyBytes == 100_000)
+        let bytes = try await host.bytes(for: Route(path: "/x"))
+        #expect(bytes.response.metrics == nil)
+        var count = 0
+        for try await piece in bytes { count += piece.count }
+        #expect(count == 100_000)
+        #expect(bytes.metrics?.receivedBodyBytes == packed && bytes.metrics?.decodedBodyBytes == 100_000)
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `W10: a response over HTTP 1.0 reports its version`() async throws {
+        let server = try RawServer(sending: "HTTP/1.0 200 OK\r\n\r\nhello")
+        let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }
+        let metrics = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
+        #expect(metrics.version == .http1_0 && metrics.receivedBodyBytes == 5)
+    }
+    #endif
 }

@@ -116,12 +116,7 @@ struct ProxyTests {
         #expect(try await code(.socks5("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.http("nowhere.invalid", port: 3128)) == .proxyUnreachable)
         let proxy = try LoopbackProxy()
-        let unreachable = RemoteHost(
-            HostConfiguration("127.0.0.1", scheme: .http, port: closed), transport: try RealTransport.curl.make()
-        ).with {
-            $0.retry = .never
-            $0.timeouts = .untilHang
-        }
+        let unreachable = try RealTransport.curl.host(UInt16(closed)) { $0.retry = .never }
         #expect(try await remoteError { try await unreachable.send("/x") }.code == .connectionRefused)
         let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await socks.send("/x") }.code == .connectionRefused)
@@ -158,11 +153,7 @@ struct ProxyTests {
         ("HTTP/1.1 200 OK\r\n\r\nnot TLS\r\n", [.tlsFailed, .connectionLost]),
     ])
     func `W11: a refused tunnel is a typed error, and nothing has arrived`(_ text: String, _ codes: [RemoteError.Code]) async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send(text)
-            connection.endSending()
-        }
+        let server = try RawServer(sending: text) { $0.endSending() }
         let host = try host(.http("127.0.0.1", port: Int(server.port))).with { $0.configuration.scheme = .https }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
         #expect(codes.contains(error.code), "\(error)")

@@ -11,20 +11,21 @@ struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
     @Test(arguments: RealTransport.available)
-    func `H13: requests canceled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
+    func `H13, W13: requests canceled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/never") { _ in .text("x").misbehaving(.neverAnswer) }
         origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try kind.make()
-        var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        var host = RemoteHost(origin.port, over: transport)
         let routes =
-            ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
+            ["/quick", "/drip", "/stall", "/late", "/never"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
         var filesBefore: Int?
+        var bytesBefore: Int?
         for round in 0..<rounds(1) {
             // Alternates between few permits, so that most calls wait, and many, so that most are on the wire.
             host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
@@ -53,7 +54,11 @@ struct StormTests {
             try await until("no exchange is left") { transport.exchangeCount == 0 }
             #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
             origin.forget()
-            if filesBefore == nil { filesBefore = ProcessState.openFiles }
+            if filesBefore == nil { (filesBefore, bytesBefore) = (ProcessState.openFiles, ProcessState.residentBytes) }
+        }
+        if kind == .curl {
+            try await until("no more connections than exchanges that run at once are left") { origin.openConnections <= 256 }
+            if isLongRun, let bytesBefore, let bytes = ProcessState.residentBytes { #expect(bytes - bytesBefore <= 64 << 20) }
         }
         // Other tests of the process open files and connections at the same time, and close them again.
         guard let before = filesBefore else { return }
@@ -66,8 +71,7 @@ struct StormTests {
         await #expect(processExitsWith: .success) { [name = kind.rawValue as String] in
             let transport = try #require(RealTransport(rawValue: name)).make()
             let origin = try LoopbackOrigin { $0.path == "/bomb" ? .gzipBomb(inflatingTo: 200_000_000) : .text("x") }
-            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-                .with { $0.timeouts = .untilHang }
+            let host = RemoteHost(origin.port, over: transport)
             // The first exchange loads what all of them share.
             _ = try await host.data(for: Route(path: "/x"))
             let before = ProcessState.residentBytes
@@ -90,4 +94,86 @@ struct StormTests {
         }
         try await origin.waitUntil { $0.openConnections == 0 }
     }
+}
+
+/// Requests on a connection that the server has closed meanwhile.
+@Suite(.timeLimit(.minutes(hangMinutes)))
+struct OnceTests {
+    private static let methods: [(HTTPMethod, RouteBody)] = [
+        (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
+        (.post, .stream(HTTPBodyStream(chunks: [Data("abc".utf8)], length: 3, isReplayable: false))),
+    ]
+
+    @Test(
+        arguments: 0..<6, RealTransport.available.flatMap { [($0, LoopbackOrigin.Misbehavior.closeOnNextRequest), ($0, .closeSilently)] })
+    func `H7: an unsafe request reaches the server at most once`(
+        _ index: Int, _ way: (kind: RealTransport, end: LoopbackOrigin.Misbehavior)
+    ) async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(way.end) }
+        let (method, body) = OnceTests.methods[index]
+        let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
+        origin.on(name, "/x") { .data($0.body) }
+        let host = try way.kind.host(origin.port) { $0.retry = .never }
+        let isUnsafe = method == .post || method == .patch
+        // `URLSession` uses fresh connections. libcurl reuses one, which the server closes before it reads the request or responds.
+        let mayBeLost = way.kind == .curl && way.end == .closeOnNextRequest
+        for _ in 1...5 {
+            _ = try await host.data(for: Route(path: "/warm"))
+            if way.end == .closeSilently { try await origin.waitUntil { $0.openConnections == 0 } }
+            origin.forget()
+            do {
+                let echo = try await host.data(for: Route(path: "/x", method: method, body: body))
+                #expect(origin.requests(to: "/x").last?.body == echo)
+            } catch let error as RemoteError where mayBeLost && isUnsafe {
+                #expect(error.code == .connectionLost)
+            }
+            let seen = origin.requests(to: "/x")
+            #expect(seen.count == 1 || mayBeLost && !isUnsafe && seen.count == 2)
+            #expect(seen.allSatisfy { $0.method.rawValue == method.rawValue })
+        }
+    }
+
+    @Test(arguments: 0..<3, RealTransport.available)
+    func `H7: an unsafe request without a response is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
+        let origin = try LoopbackOrigin()
+        let (method, body) = OnceTests.methods[index]
+        let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
+        origin.on(name, "/x") { _ in .text("x").misbehaving(.resetBeforeHead) }
+        let host = try transport.host(origin.port) { $0.retry = .never }
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: method, body: body)) }
+        #expect(error.code == .connectionLost)
+        #expect(error.isRetryable == (method == .delete))
+        #expect(origin.requests(to: "/x").count == 1)
+    }
+
+    @Test(arguments: 0..<6, RealTransport.available)
+    func `H13: canceling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
+        let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
+        let (method, body) = OnceTests.methods[index]
+        let host = try transport.host(origin.port)
+        let task = Task { try await host.send(Route(path: "/x", method: method, body: body)) }
+        try await origin.waitForRequests(count: 1)
+        task.cancel()
+        #expect(try await remoteError { try await task.value }.stage == .cancelled)
+        try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
+        #expect(origin.requests.count == 1)
+    }
+}
+
+extension HTTPBodyStream {
+    /// Creates a body of chunks.
+    init(chunks: [Data], length: Int64?, isReplayable: Bool = true) {
+        self.init(length: length, isReplayable: isReplayable) {
+            let parts = Parts(chunks)
+            return { _ in parts.next() }
+        }
+    }
+}
+
+/// Chunks to be taken in order.
+final class Parts: Sendable {
+    private let parts: Lock<[Data]>
+    init(_ parts: [Data]) { self.parts = Lock(parts) }
+    func next() -> Data? { parts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
 }

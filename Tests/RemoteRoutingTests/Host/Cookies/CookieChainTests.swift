@@ -4,6 +4,7 @@ import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Generated redirect chains over several origins, compared with an independent model.
@@ -151,6 +152,165 @@ struct CookieChainTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 { group.addTask { for number in numbers where number % 8 == worker { try await ring.follow(number) } } }
             try await group.waitForAll()
+        }
+    }
+}
+
+/// Compares the jar with an independent implementation: Python's `http.cookiejar`, with its policy for host-only cookies.
+///
+/// The generated histories avoid the cases in which Python deviates from RFC 6265bis (draft 07 and later):
+///
+/// - Python accepts `Secure` cookies over http. The RFC: "If the scheme component of the request-uri does not denote a "secure" protocol, and
+///   the cookie's secure-only-flag is true, then abort these steps and ignore the cookie entirely."
+/// - Python lets http overwrite `Secure` cookies. The RFC, on a new http cookie that shadows a secure one: "abort these steps and ignore
+///   the newly created cookie entirely". The histories therefore use a name either with or without `Secure`.
+/// - Python removes a cookie when any host expires it, before it looks at the domain. The RFC: "If the canonicalized request-host does not
+///   domain-match the domain-attribute: Abort these steps and ignore the cookie entirely."
+/// - Python uses the first attribute of a name. The RFC: "the last attribute in the cookie-attribute-list".
+/// - Python rejects a cookie with an invalid `Max-Age`. The RFC: "ignore the cookie-av".
+/// - Python uses `Path=x` unchanged. The RFC: "If the attribute-value is empty or if the first character of the attribute-value is not %x2F
+///   ("/"): Let cookie-path be the default-path."
+/// - Python treats a line without an equals sign as a name. The RFC: "the name string is empty, and the value string is the value of
+///   name-value-pair."
+/// - Python rejects an empty `Domain` and a `Domain` without a dot. The RFC ignores an empty `Domain`.
+/// - Python lets an IP address share cookies. The RFC: "The string is a host name (i.e., not an IP address)."
+/// - Python supports neither prefixes nor `SameSite` nor limits. The RFC: "At least 50 cookies per domain."
+/// - Python interprets two-digit years as the nearest year. The RFC: "If the year-value is greater than or equal to 70 and less than or equal to
+///   99, increment the year-value by 1900."
+/// - Python sorts by path and then by domain. The RFC: "cookies with earlier creation-times are listed before cookies with later
+///   creation-times." The test compares cookies as sets, and the lengths of their paths in order.
+struct CookiePythonTests {
+    /// Reads histories of `[seconds, URL, line]`; for each empty line, prints the cookies of a request.
+    private static let script = """
+        import json, sys, email.message, urllib.request, http.cookiejar as jars
+        clock = [0.0]
+        jars.time.time = lambda: clock[0]
+        class Response:
+            def __init__(self, line):
+                self.message = email.message.Message()
+                self.message['Set-Cookie'] = line
+            def info(self): return self.message
+        for steps in json.load(sys.stdin):
+            jar = jars.CookieJar(jars.DefaultCookiePolicy(strict_ns_domain=jars.DefaultCookiePolicy.DomainStrictNonDomain))
+            for seconds, address, line in steps:
+                clock[0] = float(seconds)
+                request = urllib.request.Request(address)
+                if line: jar.extract_cookies(Response(line), request)
+                else:
+                    jar.add_cookie_header(request)
+                    print(json.dumps(request.get_header('Cookie', '')))
+        """
+
+    @Test(.enabled(if: !ChildProcess.pythons.isEmpty, "python3 is not installed"))
+    func `W12: cookies agree with Python's over generated histories`() async throws {
+        var random = SplitMix(seed: 20_260_712)
+        let histories = (0..<rounds(300, quick: 30)).map { _ in random.history() }
+        let python = try #require(ChildProcess.pythons.first)
+        let input = try JSONEncoder().encode(histories)
+        let output = try await onOwnThread { try ChildProcess.output(of: python, ["-c", Self.script], input: input) }
+        let lines = try #require(output).split(separator: UInt8(ascii: "\n"))
+        var results = lines.makeIterator()
+        var sent = 0
+        for (number, history) in histories.enumerated() {
+            var bench = CookieBench(shared: SplitMix.shared)
+            for step in history {
+                bench.now = Date(timeIntervalSince1970: try #require(Double(step[0])))
+                guard step[2].isEmpty else {
+                    try bench.set(step[2], at: step[1])
+                    continue
+                }
+                let result = results.next()
+                let line = try #require(result)
+                let expected = try JSONDecoder().decode(String.self, from: Data(line), allowingFragments: true)
+                let own = try bench.sent(to: step[1]) ?? ""
+                let same = pairs(own).sorted() == pairs(expected).sorted()
+                #expect(same, "history \(number): \(step[1]) gets “\(own)” instead of Python's “\(expected)”: \(history)")
+                // The value contains the path.
+                #expect(pairs(own).map(pathLength) == pairs(expected).map(pathLength))
+                sent += pairs(own).count
+            }
+        }
+        let rest = results.next()
+        #expect(rest == nil)
+        // Guards against histories without cookies, which would agree trivially.
+        #expect(sent > histories.count * 5)
+    }
+
+    private func pairs(_ header: String) -> [String] { header.isEmpty ? [] : header.components(separatedBy: "; ") }
+
+    private func pathLength(_ pair: String) -> Int { pair.drop { $0 != "/" }.prefix { $0 != "|" }.count }
+}
+
+extension JSONDecoder {
+    /// Decodes a top-level fragment, which Foundation on Linux accepts only within an array.
+    fileprivate func decode<Value: Decodable>(_ type: Value.Type, from data: Data, allowingFragments: Bool) throws -> Value {
+        try decode([Value].self, from: Data("[".utf8) + data + Data("]".utf8))[0]
+    }
+}
+
+extension SplitMix {
+    fileprivate static let shared: Set<String> = ["shop.example", "a.shop.example", "example.org"]
+    private static let hosts = [
+        "shop.example", "a.shop.example", "b.a.shop.example", "x.shop.example", "www.example.org", "evilshop.example",
+    ]
+    private static let paths = ["/", "/x", "/x/", "/x/y", "/xy", "/x/y/z"]
+
+    private mutating func one(of texts: [String]) -> String { texts[below(texts.count)] }
+
+    private mutating func spelled(_ text: String) -> String {
+        switch below(3) {
+        case 0: text.lowercased()
+        case 1: text.uppercased()
+        default: text
+        }
+    }
+
+    fileprivate mutating func history() -> [[String]] {
+        var now = 1_000_000_000
+        return (0..<60).map { index in
+            now += below(4) * 5
+            let isSecure = below(2) == 0
+            let address = "\(isSecure ? "https" : "http")://\(one(of: Self.hosts))\(one(of: Self.paths))\(below(4) == 0 ? "?q=/x/y" : "")"
+            return ["\(now)", address, below(2) == 0 ? "" : line(index, address, isSecure: isSecure, now: now)]
+        }
+    }
+
+    private mutating func line(_ index: Int, _ address: String, isSecure: Bool, now: Int) -> String {
+        let marksSecure = isSecure && below(3) == 0
+        let path = below(3) == 0 ? nil : one(of: Self.paths)
+        let blank = one(of: ["", " ", "  "])
+        let request = CookieRequest(URL(string: address) ?? URL(filePath: "/"))
+        let name = (marksSecure ? "s" : "n") + "\(below(3))"
+        var attributes: [String] = []
+        if let path { attributes.append("\(spelled("Path"))=\(path)") }
+        if marksSecure { attributes.append(spelled("Secure")) }
+        let domain = below(2) == 0 ? one(of: Self.shared.sorted()) : nil
+        if let domain { attributes.append("\(spelled("Domain"))=\(below(2) == 0 ? "." : "")\(spelled(domain))") }
+        let isOwn = domain.map { CookieMatch.host(request?.host ?? "", matches: $0) } ?? true
+        if isOwn, below(3) == 0 { attributes.append("\(spelled("Max-Age"))=\([0, -1, 5, 20, 100][below(5)])") }
+        if isOwn, below(3) == 0 {
+            let date = HTTPDateText.format(Date(timeIntervalSince1970: Double(now + [-100, 0, 10, 100_000][below(4)])), form: below(3))
+            attributes.append("\(spelled("Expires"))=\(date)")
+        }
+        if below(4) == 0 { attributes.append(one(of: ["HttpOnly", "Unknown", "x=y", ""])) }
+        attributes.shuffle(using: &self)
+        let value = "\(path ?? request?.defaultPath ?? "/")|\(index)\(one(of: ["", "=", "\"q\"", "a b", ","]))"
+        return (["\(name)\(blank)=\(blank)\(value)"] + attributes).joined(separator: "\(blank);\(blank)")
+    }
+}
+
+/// Date formats that servers send.
+private enum HTTPDateText {
+    static func format(_ date: Date, form: Int) -> String {
+        let moment = CivilMoment(date)
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let (day, month) = (two(moment.day), months[moment.month - 1])
+        let time = "\(two(moment.hour)):\(two(moment.minute)):\(two(moment.second))"
+        return switch form {
+        case 0: "Sun, \(day) \(month) \(moment.year) \(time) GMT"
+        case 1: "Sun, \(day)-\(month)-\(moment.year) \(time) GMT"
+        default: "Sunday, \(day)-\(month)-\(two(moment.year % 100)) \(time) GMT"
         }
     }
 }

@@ -18,6 +18,14 @@ struct CookieJarTests {
         }
     }
 
+    /// Creates a jar that has saved a cookie of `a.example`.
+    private func savedJar() async throws -> CookieJar {
+        let jar = jar()
+        try await set("a=b; Max-Age=60", in: jar)
+        try await jar.waitUntilSaved()
+        return jar
+    }
+
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
     private func set(_ line: String, in jar: CookieJar, at address: String = "https://a.example/") async throws {
@@ -59,9 +67,7 @@ struct CookieJarTests {
     }
 
     @Test func `W12: an expired cookie is removed from the cacher, too`() async throws {
-        let jar = jar()
-        try await set("a=b; Max-Age=60", in: jar)
-        try await jar.waitUntilSaved()
+        let jar = try await savedJar()
         try await set("a=b; Max-Age=0", in: jar)
         try await jar.waitUntilSaved()
         #expect(disk.state.current.records.isEmpty)
@@ -93,9 +99,7 @@ struct CookieJarTests {
     }
 
     @Test func `W12: the jar loads each domain at its first use if the cacher cannot list its keys`() async throws {
-        let first = jar()
-        try await set("a=b; Max-Age=60", in: first)
-        try await first.waitUntilSaved()
+        _ = try await savedJar()
         disk.state.update { ($0.lists, $0.calls) = (false, []) }
         let second = jar()
         #expect(try await sent(second) == "a=b")
@@ -134,9 +138,7 @@ struct CookieJarTests {
 
     @Test(arguments: [true, false])
     func `W12: a failed load is a miss and is repeated at the next request`(lists: Bool) async throws {
-        let first = jar()
-        try await set("a=b; Max-Age=60", in: first)
-        try await first.waitUntilSaved()
+        _ = try await savedJar()
         disk.state.update { ($0.isBroken, $0.lists) = (true, lists) }
         let second = jar()
         #expect(try await sent(second) == nil)
@@ -154,9 +156,7 @@ struct CookieJarTests {
     func `W12: a failed load after a list is repeated at the next request, and when the cookies are listed`(
         _ isListed: Bool
     ) async throws {
-        let first = jar()
-        try await set("a=b; Max-Age=60", in: first)
-        try await first.waitUntilSaved()
+        _ = try await savedJar()
         disk.state.update { ($0.isBroken, $0.listsAlways) = (true, true) }
         let second = jar()
         #expect(try await sent(second) == nil)
@@ -250,9 +250,7 @@ struct CookieJarTests {
 
     @Test(arguments: ["keys", "load a.example"])
     func `W12: a clearing drops the records of an earlier load`(call: String) async throws {
-        let first = jar()
-        try await set("a=b; Max-Age=60", in: first)
-        try await first.waitUntilSaved()
+        _ = try await savedJar()
         disk.state.update { ($0.held, $0.calls) = (call, []) }
         let second = jar()
         let request = Task { try await sent(second) }
@@ -270,9 +268,7 @@ struct CookieJarTests {
     }
 
     @Test func `W12: a failed clearing throws, and its records are not used again`() async throws {
-        let first = jar()
-        try await set("a=b; Max-Age=60", in: first)
-        try await first.waitUntilSaved()
+        let first = try await savedJar()
         disk.state.update { $0.isBroken = true }
         let error = await #expect(throws: StoreError.self) { try await first.clear() }
         #expect(error?.code == .cacherFailed)

@@ -7,18 +7,14 @@ import Trials
 struct CookieStorageTests {
     // MARK: Domain
 
-    @Test(arguments: ["https://a.example/", "https://A.EXAMPLE/x", "https://a.example:8443/"])
-    func `W12: a cookie without a domain is sent to its host`(address: String) throws {
-        var bench = CookieBench()
-        try bench.set("a=b")
-        #expect(try bench.sent(to: address) == "a=b")
-    }
-
-    @Test(arguments: ["https://b.a.example/", "https://example/", "https://xa.example/", "https://a.example.com/", "https://a.example./"])
-    func `W12: a cookie without a domain is sent to no other host`(address: String) throws {
+    @Test(arguments: [
+        ("https://a.example/", true), ("https://A.EXAMPLE/x", true), ("https://a.example:8443/", true), ("https://b.a.example/", false),
+        ("https://example/", false), ("https://xa.example/", false), ("https://a.example.com/", false), ("https://a.example./", false),
+    ])
+    func `W12: a cookie without a domain is sent to its host only`(address: String, isSent: Bool) throws {
         var bench = CookieBench(shared: ["example", "a.example"])
         try bench.set("a=b")
-        #expect(try bench.sent(to: address) == nil)
+        #expect(try bench.sent(to: address) == (isSent ? "a=b" : nil))
     }
 
     @Test func `W12: a cookie of a listed domain is sent to its subdomains`() throws {

@@ -1,4 +1,5 @@
 import Foundation
+import StoreCore
 import Testing
 import Trials
 
@@ -50,8 +51,7 @@ struct SetCookieParserTests {
     @Test(
         arguments: [
             ("0", 0), ("-5", -5), ("007", 7), ("99999999999999999999999", Int.max), ("-99999999999999999999999", Int.min), ("", nil),
-            ("-", nil),
-            ("+5", nil), ("5s", nil), ("5.0", nil), ("٣", nil), ("--5", nil),
+            ("-", nil), ("+5", nil), ("5s", nil), ("5.0", nil), ("٣", nil), ("--5", nil),
         ] as [(String, Int?)])
     func `W12: Max-Age is a number of seconds`(text: String, seconds: Int?) {
         #expect(SetCookieParser.parse("a=b; Max-Age=\(text)")?.maxAge == seconds)
@@ -98,15 +98,15 @@ struct SetCookieParserTests {
 }
 
 struct CookieDateTests {
-    @Test(arguments: [
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
-        ("Sun Nov  6 08:49:37 1994", 784_111_777),
-        ("06 nov 1994 8:49:37", 784_111_777), ("1994 6 November 08:49:37", 784_111_777), ("08:49:37,06;Nov/1994", 784_111_777),
-        ("Sun, 06 Nov 1994 08:49:37.123 +0100", 784_111_777), ("Nov 06th 1994 08:49:37Z", 784_111_777),
-        ("Thu, 01-Jan-1970 00:00:00 GMT", 0),
-        ("Wed, 1 Jan 2020 0:0:0 GMT", 1_577_836_800), ("01 Jan 69 00:00:00", 3_124_224_000), ("01 Jan 70 00:00:00", 0),
-        ("29 Feb 2000 12:00:00", 951_825_600), ("1 Jan 1601 00:00:00", -11_644_473_600),
-    ])
+    @Test(
+        arguments: [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+            ("Sun Nov  6 08:49:37 1994", 784_111_777), ("06 nov 1994 8:49:37", 784_111_777), ("1994 6 November 08:49:37", 784_111_777),
+            ("08:49:37,06;Nov/1994", 784_111_777), ("Sun, 06 Nov 1994 08:49:37.123 +0100", 784_111_777),
+            ("Nov 06th 1994 08:49:37Z", 784_111_777), ("Thu, 01-Jan-1970 00:00:00 GMT", 0), ("Wed, 1 Jan 2020 0:0:0 GMT", 1_577_836_800),
+            ("01 Jan 69 00:00:00", 3_124_224_000), ("01 Jan 70 00:00:00", 0), ("29 Feb 2000 12:00:00", 951_825_600),
+            ("1 Jan 1601 00:00:00", -11_644_473_600),
+        ] as [(String, Int)])
     func `W12: a date is parsed leniently`(text: String, seconds: Int) {
         #expect(CookieDate.parse(text.utf8) == Date(timeIntervalSince1970: Double(seconds)))
     }
@@ -120,4 +120,71 @@ struct CookieDateTests {
     func `W12: a text with a missing or invalid part is not a date`(text: String) {
         #expect(CookieDate.parse(text.utf8) == nil)
     }
+}
+
+/// A cookie storage with a manual clock.
+struct CookieBench {
+    var storage: CookieStorage
+    var now = Date(timeIntervalSince1970: 1_000_000_000)
+
+    init(shared: Set<String> = [], limits: CookieStorage.Limits = .init()) {
+        storage = CookieStorage(sharedDomains: shared, limits: limits)
+    }
+
+    mutating func set(_ lines: String..., at address: String = "https://a.example/") throws {
+        storage.receive(lines, from: try request(address), now: now)
+    }
+
+    /// Returns the `Cookie` field of a request.
+    mutating func sent(to address: String = "https://a.example/", _ method: HTTPMethod = .get, after hops: [String] = []) throws -> String?
+    {
+        storage.header(for: try request(address), isSafe: method.isSafe, after: try hops.map(request), now: now)
+    }
+
+    var all: [Cookie] { storage.cookies.values.flatMap(\.self) }
+
+    private func request(_ address: String) throws -> CookieRequest {
+        let url = try #require(URL(string: address))
+        return try #require(CookieRequest(url), "\(address) cannot have cookies")
+    }
+}
+
+/// A cacher that records its calls, and fails or waits on command.
+final class CookieDisk: Cacher {
+    struct Refused: Error {}
+
+    struct State: Sendable {
+        var records: [String: CacheRecord<[Cookie]>] = [:]
+        var isBroken = false
+        /// Whether `keys()` succeeds although the cacher is broken.
+        var listsAlways = false
+        var lists = true
+        var calls: [String] = []
+        /// The prefix of the calls that wait; `nil` if none waits.
+        var held: String?
+        var running = 0
+        var mostRunning = 0
+    }
+
+    let state = WatchedState(State())
+
+    private func call<Result: Sendable>(_ name: String, _ body: @Sendable (inout State) -> Result) async throws -> Result {
+        state.update {
+            $0.calls.append(name)
+            $0.running += 1
+            $0.mostRunning = max($0.mostRunning, $0.running)
+        }
+        defer { state.update { $0.running -= 1 } }
+        _ = try await state.wait { $0.held.map(name.hasPrefix) == true ? nil : true }
+        if state.current.isBroken, !(state.current.listsAlways && name == "keys") { throw Refused() }
+        return state.update(body)
+    }
+
+    func load(param: String) async throws -> CacheRecord<[Cookie]>? { try await call("load \(param)") { $0.records[param] } }
+    func save(_ record: CacheRecord<[Cookie]>, param: String) async throws {
+        try await call("save \(param)") { $0.records[param] = record }
+    }
+    func remove(param: String) async throws { try await call("remove \(param)") { $0.records[param] = nil } }
+    func removeAll() async throws { try await call("removeAll") { $0.records = [:] } }
+    func keys() async throws -> [String]? { try await call("keys") { $0.lists ? Array($0.records.keys) : nil } }
 }

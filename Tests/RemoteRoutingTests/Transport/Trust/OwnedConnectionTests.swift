@@ -1,15 +1,19 @@
 #if os(Linux)
 import Foundation
+import Glibc
 import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
+
 /// Connections that were made with secrets, which not every libcurl compares before it uses a connection again.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct OwnedConnectionTests {
     private static let get = Route(path: "/x")
+    private static let right = "Basic " + Data("ada:right".utf8).base64EncodedString()
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
     func `W8: a connection opened with a client certificate is not reused without its key`(
@@ -76,18 +80,15 @@ struct OwnedConnectionTests {
                 }
             }
         }
-        let authorized = Set(proxy.requests.flatMap { $0.split(separator: "\r\n").filter { $0.hasPrefix("Proxy-Authorization") } })
-        #expect(authorized.count == 3)
+        #expect(Set(proxy.requests.flatMap { $0.split(separator: "\r\n").filter { $0.hasPrefix("Proxy-Authorization") } }).count == 3)
         #expect(proxy.requests.contains { !$0.contains("Proxy-Authorization") })
     }
 
     @Test func `W11: wrong credentials reach the proxy and are refused, even if a tunnel with the right ones is open`() async throws {
         let bench = try TrustBench()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         for round in 1...3 {
             #expect(try await host("right").data(for: Self.get) == Data("GET /x 0".utf8))
             let error = try await remoteError { try await host("wrong").send("/secret") }
@@ -98,11 +99,9 @@ struct OwnedConnectionTests {
 
     @Test func `W9, W11: concurrent exchanges of two proxy users use separate tunnels`() async throws {
         let bench = try TrustBench()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         let codes = try await withThrowingTaskGroup(of: RemoteError.Code?.self) { group in
             for number in 0..<60 {
                 group.addTask {
@@ -122,11 +121,9 @@ struct OwnedConnectionTests {
     @Test(.enabled(if: NginxServer.problem == nil, "\(NginxServer.problem ?? "")"))
     func `W9, W11: streams of one proxy user do not go through the tunnel of another user`() async throws {
         let server = try await NginxServer()
-        let proxy = try LoopbackProxy(wanting: "Basic " + Data("ada:right".utf8).base64EncodedString())
+        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try secureHost(server.port) { $0.retry = .never }
-        func host(_ password: String) -> RemoteHost {
-            direct.with { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: .init(user: "ada", password: password)) }
-        }
+        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         var connections: Set<Data> = []
         for _ in 0..<3 {
             for _ in 0..<10 { connections.insert(try await host("right").data(for: Self.get)) }
@@ -155,6 +152,89 @@ struct OwnedConnectionTests {
             }
         }
         #expect(origin.requests(to: "/secret").isEmpty && proxy.requests.count == 1)
+    }
+}
+
+extension LoopbackProxy {
+    fileprivate func options(_ password: String) -> ProxyOptions {
+        .http("127.0.0.1", port: port, credentials: .init(user: "ada", password: password))
+    }
+}
+
+/// Connections with one local port, which Linux gives to several connections with different destinations.
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
+struct LocalPortTests {
+    /// Two proxies with a tunnel each, of different users and from the same local port.
+    private struct Tunnels {
+        let bench: TrustBench
+        let proxies: [LoopbackProxy]
+        private let engine: WireEngine
+
+        init() async throws {
+            bench = try TrustBench()
+            let first = try LoopbackProxy()
+            // Only the address differs.
+            proxies = [first, try LoopbackProxy(host: 2, port: UInt16(first.port))]
+            engine = try WireEngine(
+                try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 16)
+            let port = try Tunnels.freePort()
+            try await send("ada", through: proxies[0], from: port)
+            try await send("bob", through: proxies[1], from: port)
+        }
+
+        func send(_ user: String, through proxy: LoopbackProxy, from port: UInt16 = 0) async throws {
+            var connection = ConnectionOptions()
+            connection.tls.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.authority)
+            connection.proxy = .http(
+                "127.0.0.\(proxy === proxies[0] ? 1 : 2)", port: Int(proxy.port),
+                credentials: ProxyOptions.Credentials(user: user, password: "secret"))
+            let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil), source: .wire)
+            let url = try #require(URL(string: "https://127.0.0.1:\(bench.front.port)/x"))
+            try engine.start(url, over: connection, from: port, exchange)
+            #expect(try await exchange.collect() == Data("GET /x 0".utf8))
+        }
+
+        /// Returns the number of tunnels of a user.
+        func tunnels(of user: String, through proxy: LoopbackProxy) -> Int {
+            let field = "Proxy-Authorization: Basic \(Data("\(user):secret".utf8).base64EncodedString())\r\n"
+            return proxy.requests.count { $0.contains(field) }
+        }
+
+        /// Returns a free port that the system gives to no other connection.
+        private static func freePort() throws -> UInt16 {
+            for _ in 0..<1000 {
+                let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                defer { close(made) }
+                var address = sockaddr_in()
+                address.sin_family = sa_family_t(AF_INET)
+                let port = UInt16.random(in: 20_000..<32_000)
+                address.sin_port = port.bigEndian
+                let isFree = withUnsafePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        bind(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                    }
+                }
+                if isFree { return port }
+            }
+            throw POSIXError(.EADDRNOTAVAIL)
+        }
+    }
+
+    @Test func `W11: a tunnel is of no use to the user of a later connection with the same local port`() async throws {
+        let tunnels = try await Tunnels()
+        try await tunnels.send("bob", through: tunnels.proxies[0])
+        #expect(tunnels.tunnels(of: "bob", through: tunnels.proxies[0]) == 1)
+        try await tunnels.send("ada", through: tunnels.proxies[1])
+        #expect(tunnels.tunnels(of: "ada", through: tunnels.proxies[1]) == 1)
+    }
+
+    @Test func `W11: a tunnel stays with its user although a later connection has the same local port`() async throws {
+        let tunnels = try await Tunnels()
+        for _ in 0..<3 {
+            try await tunnels.send("ada", through: tunnels.proxies[0])
+            try await tunnels.send("bob", through: tunnels.proxies[1])
+        }
+        #expect(tunnels.proxies.map(\.requests.count) == [1, 1])
     }
 }
 #endif

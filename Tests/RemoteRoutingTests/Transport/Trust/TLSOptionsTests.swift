@@ -181,9 +181,7 @@ struct TLSOptionsTests {
         var tls = TLSOptions()
         try Self.changes[index](&tls)
         let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x", method: .post) }
-        #expect(error.code == .unsupported)
-        #expect(error.stage == .build)
-        #expect(!error.mayHaveArrived)
+        #expect(error.code == .unsupported && error.stage == .build && !error.mayHaveArrived, "\(error)")
         #expect(memory.requests.count == 1)
     }
 
@@ -195,9 +193,7 @@ struct TLSOptionsTests {
         let server = try RawServer { _ in }
         let host = RemoteHost(HostConfiguration("127.0.0.1", port: Int(server.port)), transport: URLSessionTransport())
         let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x") }
-        #expect(error.code == .unsupported)
-        #expect(!error.mayHaveArrived)
-        #expect(server.acceptedConnections == 0)
+        #expect(error.code == .unsupported && !error.mayHaveArrived && server.acceptedConnections == 0, "\(error)")
     }
     #endif
 
@@ -208,9 +204,7 @@ struct TLSOptionsTests {
         let memory = MemoryTransport { _ in .json("1") }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { [tls] in $0.tls = tls }
         let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .unsupported)
-        #expect(error.message.contains("use https"))
-        #expect(memory.requests.isEmpty)
+        #expect(error.code == .unsupported && error.message.contains("use https") && memory.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: changes.indices)
@@ -249,38 +243,39 @@ struct TLSOptionsTests {
         for (tls, can) in zip(all, can) { #expect((tls.problem(version: version, backend: backend) == nil) == can) }
     }
 
-    @Test(arguments: [
-        // The messages of libcurl 7.88, and of 8.23 for the same failures.
-        (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
-        (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
-        (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
-        (60, "SSL certificate problem: self-signed certificate", 18, .certificateUntrusted),
-        (60, "SSL certificate problem: self-signed certificate in certificate chain", 19, .certificateUntrusted),
-        (60, "SSL certificate problem: unable to get local issuer certificate", 20, .certificateUntrusted),
-        (60, "SSL certificate problem: hostname mismatch", 62, .certificateNameMismatch),
-        (60, "SSL: no alternative certificate subject name matches target host name '127.0.0.1'", 1, .certificateNameMismatch),
-        (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
-        (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
-        (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
-        // A name that the server chose must not influence the result.
-        (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
-        (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
-        (90, "SSL: public key does not match pinned public key", 0, .pinMismatch),
-        (98, "", 1, .clientCertificateRefused), (58, "", 1, .invalidTLSOptions), (77, "", 1, .invalidTLSOptions),
-        (43, "unable to set private key file: '(memory blob)' type PEM", 1, .invalidTLSOptions),
-        (35, "error:0A00042E:SSL routines::tlsv1 alert protocol version", 1, .tlsVersionRefused),
-        (35, "error:0A000102:SSL routines::unsupported protocol", 1, .tlsVersionRefused),
-        (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
-        (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
-        (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
-        (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
-        (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
-        (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
-        (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
-        (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),
-        (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
-        (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
-    ])
+    @Test(
+        arguments: [
+            // The messages of libcurl 7.88, and of 8.23 for the same failures.
+            (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
+            (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
+            (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
+            (60, "SSL certificate problem: self-signed certificate", 18, .certificateUntrusted),
+            (60, "SSL certificate problem: self-signed certificate in certificate chain", 19, .certificateUntrusted),
+            (60, "SSL certificate problem: unable to get local issuer certificate", 20, .certificateUntrusted),
+            (60, "SSL certificate problem: hostname mismatch", 62, .certificateNameMismatch),
+            (60, "SSL: no alternative certificate subject name matches target host name '127.0.0.1'", 1, .certificateNameMismatch),
+            (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
+            (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
+            (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
+            // A name that the server chose must not influence the result.
+            (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
+            (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
+            (90, "SSL: public key does not match pinned public key", 0, .pinMismatch), (98, "", 1, .clientCertificateRefused),
+            (58, "", 1, .invalidTLSOptions), (77, "", 1, .invalidTLSOptions),
+            (43, "unable to set private key file: '(memory blob)' type PEM", 1, .invalidTLSOptions),
+            (35, "error:0A00042E:SSL routines::tlsv1 alert protocol version", 1, .tlsVersionRefused),
+            (35, "error:0A000102:SSL routines::unsupported protocol", 1, .tlsVersionRefused),
+            (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
+            (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
+            (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
+            (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
+            (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
+            (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
+            (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
+            (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),
+            (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
+            (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
+        ] as [(Int32, String, Int, RemoteError.Code)])
     func `W8: libcurl's failures are distinguished`(
         _ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code
     ) throws {
@@ -301,4 +296,105 @@ struct TLSOptionsTests {
         #expect(code(43, arrived: true) == .protocolViolation)
     }
     #endif
+}
+
+/// Pins and own authorities on the transport that applies them on each system, against OpenSSL's own server.
+@Suite(.enabled(if: TestCertificates.problem == nil, "\(TestCertificates.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
+struct SystemTrustTests {
+    /// The transport that applies TLS options on this system.
+    private static var transport: any Transport {
+        get throws {
+            #if os(Linux)
+            try RealTransport.curl.make()
+            #else
+            try RealTransport.urlSession.make()
+            #endif
+        }
+    }
+
+    private let certificates: TestCertificates
+
+    init() throws { certificates = try TestCertificates.made.get() }
+
+    private func body(of server: OpenSSLServer, _ change: (inout TLSOptions) throws -> Void) async throws -> Data {
+        var tls = TLSOptions()
+        tls.authorities = try TLSOptions.Authorities(contentsOf: certificates.authority)
+        try change(&tls)
+        let transport = try Self.transport
+        let host = RemoteHost(HostConfiguration("127.0.0.1", port: server.port), transport: transport).with {
+            $0.tls = tls
+            // The server may still be starting.
+            $0.retry = RetryPolicy(attempts: .max, base: .milliseconds(10), multiplier: 1)
+            $0.timeouts = .untilHang
+        }
+        return try await host.data(for: Route(path: "/page"))
+    }
+
+    @Test func `W8: an own authority is trusted, and no other`() async throws {
+        let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
+        #expect(try await body(of: server) { _ in } == OpenSSLServer.body)
+        let error = try await remoteError {
+            _ = try await body(of: server) { $0.authorities = try TLSOptions.Authorities(contentsOf: certificates.otherAuthority) }
+        }
+        #expect(error.code == .certificateUntrusted && !error.mayHaveArrived)
+        // Without an own authority, the system's are trusted.
+        #expect(try await remoteError { _ = try await body(of: server) { $0.authorities = nil } }.code == .certificateUntrusted)
+    }
+
+    @Test func `W8: a pinned key is accepted, and another is refused`() async throws {
+        let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
+        let (right, wrong) = (try certificates.pin(.good), try certificates.pin(.rotated))
+        #expect(try await body(of: server) { $0.pins = [wrong, right] } == OpenSSLServer.body)
+        let error = try await remoteError { _ = try await body(of: server) { $0.pins = [wrong] } }
+        #expect(error.code == .pinMismatch && !error.mayHaveArrived)
+    }
+
+    @Test(arguments: [(TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted)])
+    func `W8: a pin does not replace a valid certificate of an own authority`(
+        _ name: TestCertificates.Name, _ code: RemoteError.Code
+    ) async throws {
+        let server = try OpenSSLServer(certificates.certificate(name), key: certificates.key(name))
+        let pins = name == .selfSigned ? [try certificates.pin(name)] : []
+        #expect(try await remoteError { _ = try await body(of: server) { $0.pins = Set(pins) } }.code == code)
+    }
+}
+
+/// OpenSSL's server for TLS with one file, which runs on every system.
+private final class OpenSSLServer {
+    static let body = Data("hello".utf8)
+
+    let port: Int
+    private let folder = temporaryURL()
+    private let process: ChildProcess
+    #if os(Linux)
+    /// The port, which stays reserved until the server is released.
+    private let reserved: ClosedPort
+    #endif
+
+    init(_ certificate: URL, key: URL) throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+        try Data(response.utf8).write(to: folder.appending(path: "page"))
+        #if os(Linux)
+        reserved = try ClosedPort()
+        port = reserved.number
+        #else
+        // There, a port that is reserved would get the connections instead of a server that listens on all addresses.
+        port = try ClosedPort().number
+        #endif
+        // Without a path, the server reads files of its working directory.
+        process = try ChildProcess(
+            "/bin/sh",
+            [
+                "-c", #"cd "$1" && exec openssl s_server -accept "$2" -cert "$3" -key "$4" -HTTP -quiet >/dev/null 2>&1"#, "sh",
+                folder.path,
+                "\(port)", certificate.path, key.path,
+            ])
+    }
+
+    deinit {
+        process.kill()
+        // The folder is in the system's folder for temporary files.
+        try? FileManager.default.removeItem(at: folder)
+    }
 }

@@ -36,12 +36,9 @@ struct TrustTests {
         for route in [Self.post, Route(path: "/x")] {
             let error = try await remoteError { try await host.send(route) }
             #expect(error.code == code, "\(error)")
-            #expect(error.stage == .transport)
-            #expect(!error.mayHaveArrived)
-            #expect(!error.isRetryable)
+            #expect(error.stage == .transport && !error.mayHaveArrived && !error.isRetryable, "\(error)")
         }
-        #expect(bench.front.record.receivedBytes == 0)
-        #expect(bench.origin.requests.isEmpty)
+        #expect(bench.front.record.receivedBytes == 0 && bench.origin.requests.isEmpty)
     }
 
     @Test func `W8: a certificate with its name only in the common name is refused, and nothing is sent`() async throws {
@@ -55,8 +52,7 @@ struct TrustTests {
         let bench = try TrustBench()
         let transport = try RealTransport.curl.make()
         _ = try await bench.host(over: transport).data(for: Self.post)
-        let error = try await remoteError { try await bench.host(TLSOptions(), over: transport).send(Self.post) }
-        #expect(error.code == .certificateUntrusted)
+        #expect(try await remoteError { try await bench.host(TLSOptions(), over: transport).send(Self.post) }.code == .certificateUntrusted)
         #expect(bench.origin.requests.count == 1)
     }
 
@@ -94,8 +90,7 @@ struct TrustTests {
         let tls = try bench.options { $0.authorities = try TLSOptions.Authorities(pem: Data(text.utf8)) }
         let error = try await remoteError { try await bench.host(tls).send(Self.post) }
         #expect(error.code == .invalidTLSOptions, "\(error) \(String(describing: error.underlyingError))")
-        #expect(!error.mayHaveArrived)
-        #expect(bench.front.record.handshakes == 0)
+        #expect(!error.mayHaveArrived && bench.front.record.handshakes == 0, "\(error)")
     }
 
     // MARK: Pins
@@ -114,12 +109,9 @@ struct TrustTests {
         let bench = try TrustBench()
         let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] })
         let error = try await remoteError { try await host.send(Route(path: "/secret", method: method)) }
-        #expect(error.code == .pinMismatch)
-        #expect(!error.mayHaveArrived)
-        #expect(!error.isRetryable)
+        #expect(error.code == .pinMismatch && !error.mayHaveArrived && !error.isRetryable, "\(error)")
         try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }
-        #expect(bench.front.record.receivedBytes == 0)
-        #expect(bench.origin.requests.isEmpty)
+        #expect(bench.front.record.receivedBytes == 0 && bench.origin.requests.isEmpty)
     }
 
     @Test(arguments: [(TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted)])
@@ -222,9 +214,7 @@ struct TrustTests {
         let bench = try demanding(version)
         let error = try await remoteError { try await bench.host(client(bench, name)).send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        #expect(!error.isRetryable)
-        #expect(!error.allowsStale)
-        #expect(bench.origin.requests.isEmpty)
+        #expect(!error.isRetryable && !error.allowsStale && bench.origin.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: [0, 3, 3_000_000])
@@ -245,8 +235,7 @@ struct TrustTests {
         // In TLS 1.2 every failed handshake has the same alert.
         let older = try demanding(.tls12)
         let general = try await remoteError { try await older.host().send(Self.post) }
-        #expect(general.code == .tlsFailed)
-        #expect(general.message.contains("it may require a client certificate"))
+        #expect(general.code == .tlsFailed && general.message.contains("it may require a client certificate"))
         #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
     }
 
@@ -259,8 +248,7 @@ struct TrustTests {
         ] {
             let error = try await remoteError { try await bench.host(tls).send(Self.post) }
             #expect(error.code == .invalidTLSOptions, "\(error) \(String(describing: error.underlyingError))")
-            #expect(error.stage == .build)
-            #expect(!error.mayHaveArrived)
+            #expect(error.stage == .build && !error.mayHaveArrived, "\(error)")
             #expect(!"\(error) \(String(describing: error.underlyingError))".contains("wrong"))
         }
         #expect(bench.front.record.handshakes == 0)
@@ -300,8 +288,7 @@ struct TrustTests {
         let strict = try older.options { $0.minimumVersion = .tls13 }
         let error = try await remoteError { try await older.host(strict).send(Self.post) }
         #expect(error.code == .tlsVersionRefused, "\(error) \(String(describing: error.underlyingError))")
-        #expect(!error.mayHaveArrived)
-        #expect(older.front.record.handshakes == 0)
+        #expect(!error.mayHaveArrived && older.front.record.handshakes == 0, "\(error)")
         let lenient = try older.options { $0.minimumVersion = .tls12 }
         #expect(try await older.host(lenient).data(for: Self.post) == Data("POST /x 3".utf8))
         let newer = try TrustBench { $0.versions = 0x0304...0x0304 }

@@ -1,11 +1,33 @@
 #if os(Linux)
 import Foundation
+import Glibc
 import LoopbackOrigin
 import RemoteHTTP
-import RemoteRouting
 import StoreCore
+import StoreFiles
 import Testing
 import Trials
+
+@testable import RemoteRouting
+
+private func decode(_ bytes: [UInt8], _ coding: ContentCoding, pieces: Int = 1) throws -> Data {
+    let inflater = try #require(Inflater(coding))
+    var whole = Data()
+    for start in stride(from: 0, to: bytes.count, by: pieces) {
+        inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
+        while let piece = try inflater.next() { whole.append(piece) }
+    }
+    try inflater.finish()
+    return whole
+}
+
+private func codedOrigin(_ bytes: [UInt8], _ coding: ContentCoding, chunked: Bool = false) throws -> LoopbackOrigin {
+    try LoopbackOrigin { _ in
+        var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: coding.rawValue)
+        if chunked { response.framing = .chunked(bytes: 5) }
+        return response
+    }
+}
 
 /// Bodies with the content codings `br` and `zstd`; `GzipTests` checks gzip.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
@@ -30,25 +52,6 @@ struct ContentCodingTests {
     private func zeros(blocks: Int, windowLog: UInt8) -> [UInt8] {
         let head: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0, (windowLog - 10) << 3]
         return (1...blocks).reduce(into: head) { $0 += [$1 == blocks ? 3 : 2, 0, 0x10, 0] }
-    }
-
-    private func decode(_ bytes: [UInt8], _ coding: ContentCoding, pieces: Int = 1) throws -> Data {
-        let inflater = try #require(Inflater(coding))
-        var whole = Data()
-        for start in stride(from: 0, to: bytes.count, by: pieces) {
-            inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
-            while let piece = try inflater.next() { whole.append(piece) }
-        }
-        try inflater.finish()
-        return whole
-    }
-
-    private func origin(_ bytes: [UInt8], _ coding: ContentCoding, chunked: Bool = false) throws -> LoopbackOrigin {
-        try LoopbackOrigin { _ in
-            var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: coding.rawValue)
-            if chunked { response.framing = .chunked(bytes: 5) }
-            return response
-        }
     }
 
     @Test func `H24: only codings with a library are offered`() {
@@ -89,21 +92,20 @@ struct ContentCodingTests {
         _ coding: ContentCoding, _ chunked: Bool
     ) async throws {
         let body = try self.body(coding)
-        let whole = try origin(body, coding, chunked: chunked)
+        let whole = try codedOrigin(body, coding, chunked: chunked)
         #expect(try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x")) == ContentCodingTests.text)
         #expect(whole.requests.first?.headers["Accept-Encoding"]?.contains(coding.rawValue) == true)
         for count in [1, body.count - 1] {
-            let cut = try origin(Array(body[..<count]), coding, chunked: chunked)
+            let cut = try codedOrigin(Array(body[..<count]), coding, chunked: chunked)
             let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
             #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .protocolViolation)
-            let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }
-            #expect(streamed.code == .protocolViolation)
+            #expect(try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }.code == .protocolViolation)
         }
     }
 
     @Test(arguments: codings)
     func `H8, H24: the limit of a response counts decoded bytes, and a stream decodes what is read`(_ coding: ContentCoding) async throws {
-        let origin = try self.origin(try bomb(coding), coding)
+        let origin = try codedOrigin(try bomb(coding), coding)
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         #expect(try await remoteError { _ = try await host.data(for: Route(path: "/x")) }.code == .bodyTooLarge)
         var count = 0
@@ -112,6 +114,180 @@ struct ContentCodingTests {
             count += piece.count
         }
         #expect(count == 32 << 20)
+    }
+}
+
+/// Gzip bodies, which the transport decodes itself.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && ContentCoding.gzip.isAvailable, "libcurl or zlib is missing"),
+    .timeLimit(.minutes(hangMinutes)))
+struct GzipTests {
+    private static let text = "hello, hello, hello, hello"
+
+    @Test(arguments: [1, 2, 7, 1000])
+    func `W7: every gzip member is decoded, in chunks of any size`(_ pieces: Int) throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        #expect(try decode(gzip, .gzip, pieces: pieces) == Data(GzipTests.text.utf8))
+        #expect(try decode(gzip + gzip, .gzip, pieces: pieces) == Data((GzipTests.text + GzipTests.text).utf8))
+        #expect(try decode([], .gzip, pieces: pieces).isEmpty)
+    }
+
+    @Test func `W7: gzip truncated at any byte is an error`() throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        for count in 1..<gzip.count {
+            for prefix in [[], gzip] {
+                #expect(throws: TransportFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count], .gzip) }
+            }
+        }
+        #expect(throws: TransportFailure.self) { try decode(gzip + [0x61], .gzip) }
+        #expect(throws: TransportFailure.self) { try decode(Array(GzipTests.text.utf8), .gzip) }
+    }
+
+    @Test func `W7: large gzip is decoded completely`() throws {
+        var generator = SplitMix(seed: 7)
+        let data = Data((0..<700_000).map { _ in UInt8(truncatingIfNeeded: generator.next() % 23) })
+        #expect(try decode(try gzip(data), .gzip, pieces: 16_384) == data)
+    }
+
+    @Test func `W7: bytes beyond the first 4 GiB of a push are not skipped`() throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        // zlib takes 32-bit counts, and the low 32 bits of this count are those of one member.
+        let count = 1 << 32 + gzip.count
+        // Unused pages take no memory.
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+        let mapped = try #require(mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0))
+        try #require(mapped != MAP_FAILED)
+        mapped.copyMemory(from: gzip, byteCount: gzip.count)
+        let inflater = try #require(Inflater(.gzip))
+        inflater.push(Data(bytesNoCopy: mapped, count: count, deallocator: .unmap))
+        #expect(try inflater.next() == Data(GzipTests.text.utf8))
+        #expect(throws: TransportFailure.self) { try inflater.next() }
+    }
+
+    /// Compresses with the system's gzip.
+    private func gzip(_ data: Data) throws -> [UInt8] {
+        [UInt8](try #require(try ChildProcess.output(of: "/bin/gzip", ["-9nc"], input: data)))
+    }
+
+    @Test(arguments: [true, false])
+    func `W7: a truncated gzip body is an error although its framing is complete`(_ chunked: Bool) async throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        let whole = try codedOrigin(gzip + gzip, .gzip, chunked: chunked)
+        let data = try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x"))
+        #expect(data == Data((GzipTests.text + GzipTests.text).utf8))
+        #expect(whole.requests.first?.headers["Accept-Encoding"] == ContentCoding.offer)
+        for count in [1, 12, gzip.count - 1, gzip.count + 3] {
+            let cut = try codedOrigin(Array((gzip + gzip)[..<count]), .gzip, chunked: chunked)
+            let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
+            let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+            #expect(error.code == .protocolViolation, "cut behind \(count) bytes")
+            #expect(try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }.code == .protocolViolation)
+        }
+    }
+
+    @Test func `W7: an unrequested coding is an error, and a range requests none`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/coded" ? .text("x").setting("Content-Encoding", to: "compress") : .text("0123")
+        }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        #expect(try await remoteError { _ = try await host.data(for: Route(path: "/coded")) }.code == .protocolViolation)
+        _ = try await host.data(for: Route(path: "/x", headers: ["Range": "bytes=0-"]))
+        #expect(origin.requests(to: "/x").first?.headers["Accept-Encoding"] == "identity")
+    }
+
+    @Test func `H8: a streamed bomb is decoded only as far as it is read`() async throws {
+        let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 400_000_000) }
+        let transport = try RealTransport.curl.make()
+        let host = RemoteHost(origin.port, over: transport)
+        var count = 0
+        for try await piece in try await host.bytes(for: Route(path: "/x")) {
+            #expect(piece.count <= 65_536)
+            count += piece.count
+            if count > 10_000_000 { break }
+        }
+        try await until("the exchange is over") { transport.exchangeCount == 0 }
+    }
+}
+
+/// Entity tags and cookies with bytes beyond ASCII, over real connections.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
+struct OpaqueFieldTests {
+    private static let value: [UInt8] = [0x22, 0xE4, 0x22]
+
+    /// A server that sends a field with bytes that are not UTF-8, and records the heads of the requests.
+    ///
+    /// The heads have U+FFFD in place of each such byte, which no UTF-8 of the same character has.
+    private func server(_ field: String, _ heads: WatchedState<[String]>, status: String = "200 OK") throws -> RawServer {
+        try RawServer { connection in
+            while let head = connection.readHead() {
+                heads.update { $0.append(head) }
+                connection.send("HTTP/1.1 \(status)\r\nCache-Control: no-cache\r\n\(field)")
+                connection.send(OpaqueFieldTests.value)
+                connection.send("\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]")
+            }
+        }
+    }
+
+    @Test func `H19: an entity tag goes back to the server as it came`() async throws {
+        let heads = WatchedState<[String]>([])
+        let server = try server("ETag: ", heads)
+        let host = try RealTransport.curl.host(server.port)
+        let place = try TemporaryDirectory()
+        // The second store reads the tag from the file.
+        for _ in 0..<2 {
+            let store = Store(
+                cacher: FileCacher<Int, [Int]>(directory: place.url),
+                fetcher: host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") })
+            #expect(try await store[1].requireData() == [1])
+            try await store.waitUntilSaved()
+        }
+        #expect(heads.current.count == 2)
+        #expect(heads.current.last?.contains("If-None-Match: \"\u{FFFD}\"\r\n") == true, "\(heads.current)")
+    }
+
+    @Test func `H19: a cookie goes back to the server as it came`() async throws {
+        let heads = WatchedState<[String]>([])
+        let server = try server("Set-Cookie: a=", heads)
+        let host = try RealTransport.curl.host(server.port) { $0.cookies = CookieJar() }
+        for _ in 0..<2 { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(heads.current.last?.contains("Cookie: a=\"\u{FFFD}\"\r\n") == true, "\(heads.current)")
+    }
+
+    @Test func `H19, H21: a redirect leads to the bytes of its Location`() async throws {
+        let heads = WatchedState<[String]>([])
+        let server = try RawServer { connection in
+            while let head = connection.readHead() {
+                heads.update { $0.append(head) }
+                if head.hasPrefix("GET /x ") {
+                    connection.send("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /caf")
+                    connection.send([0xE9] as [UInt8])
+                    connection.send("\r\n\r\n")
+                } else {
+                    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                }
+            }
+        }
+        _ = try await RealTransport.curl.host(server.port).data(for: Route(path: "/x"))
+        #expect(heads.current.last?.hasPrefix("GET /caf%E9 HTTP/1.1\r\n") == true, "\(heads.current)")
+    }
+
+    @Test func `H19: a download resumes with the entity tag as it came`() async throws {
+        let heads = WatchedState<[String]>([])
+        let server = try RawServer { connection in
+            guard let head = connection.readHead() else { return }
+            heads.update { $0.append(head) }
+            let isRange = head.contains("Range: bytes=2-\r\n")
+            connection.send(
+                isRange ? "HTTP/1.1 206 Partial\r\nContent-Range: bytes 2-3/4\r\nContent-Length: 2" : "HTTP/1.1 200 OK\r\nContent-Length: 4"
+            )
+            connection.send("\r\nETag: ")
+            connection.send(OpaqueFieldTests.value)
+            connection.send("\r\n\r\n" + (isRange ? "cd" : "ab"))
+        }
+        let place = try TemporaryDirectory()
+        try await RealTransport.curl.host(server.port) { $0.random = { 0 } }.download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == Data("abcd".utf8))
+        #expect(heads.current.last?.contains("If-Range: \"\u{FFFD}\"\r\n") == true, "\(heads.current)")
     }
 }
 #endif

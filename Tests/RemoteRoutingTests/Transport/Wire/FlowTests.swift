@@ -50,8 +50,7 @@ struct FlowTests {
             .repeating(Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7) }), times: megabytes * 16)
         }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
-            .with { $0.timeouts = .untilHang }
+        let host = RemoteHost(origin.port, over: transport)
         let bytes = try await host.bytes(for: Route(path: "/x"))
         try await until("half of the limit is unread") { bytes.unreadBytes > 1 << 19 }
         for _ in 0..<20_000 { await Task.yield() }
@@ -80,7 +79,7 @@ struct FlowTests {
         let width = min(rounds(600, quick: 300), room / 2 - 600)
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             $0.limits.concurrentStreams = 10_000
             $0.limits.memoryBytes = 65_536
             $0.timeouts = .init()
@@ -134,11 +133,7 @@ struct FlowTests {
             String(decoding: try await host.data(for: Route(path: "/x", method: method, body: body)), as: UTF8.self)
         }
         func stream(_ length: Int64?) -> RouteBody {
-            .stream(
-                HTTPBodyStream(length: length, isReplayable: true) {
-                    let parts = Parts(Array(repeating: Data(count: 100_000), count: 30))
-                    return { _ in parts.next() }
-                })
+            .stream(HTTPBodyStream(chunks: Array(repeating: Data(count: 100_000), count: 30), length: length))
         }
         #expect(try await sent(stream(3_000_000)) == "3000000 none 3000000")
         #expect(try await sent(stream(nil)) == "none chunked 3000000")
@@ -173,65 +168,15 @@ struct FlowTests {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         for length in [1000, 3000] as [Int64] {
-            let body = HTTPBodyStream(length: length, isReplayable: true) {
-                let parts = Parts([Data(count: 2000)])
-                return { _ in parts.next() }
-            }
+            let body = HTTPBodyStream(chunks: [Data(count: 2000)], length: length)
             let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .stream(body))) }
             #expect(error.code == .bodyUnreadable, "said \(length)")
         }
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `W13: canceled exchanges end on the wire and leave nothing behind`() async throws {
-        let origin = try LoopbackOrigin()
-        origin.on(.get, "/quick") { _ in .text("0123456789") }
-        origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
-        origin.on(.get, "/late") { _ in .text("x").misbehaving(.neverAnswer) }
-        origin.on(.post, "/post") { .text("\($0.body.count)") }
-        let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
-            // More than the transport runs at once, so that some wait in its queue and none at the host.
-            $0.limits.concurrentExchanges = 1000
-            $0.timeouts = .untilHang
-        }
-        let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
-        func round() async throws {
-            let tasks = (0..<1000).map { index in
-                let route =
-                    index % 4 == 3 ? Route(path: "/post", method: .post, body: .data(Data(count: 40_000))) : Route(path: paths[index % 4])
-                return Task { _ = try? await host.data(for: route) }
-            }
-            for (index, task) in tasks.enumerated() {
-                if index % 3 == 0 { await Task.yield() }
-                task.cancel()
-            }
-            for task in tasks { await task.value }
-            try await until("no exchange is left") { transport.exchangeCount == 0 }
-            try await origin.waitUntil { $0.requests.allSatisfy { $0.ending != nil } }
-            origin.forget()
-        }
-        try await round()
-        let files = ProcessState.openFiles ?? 0
-        let memory = ProcessState.residentBytes ?? 0
-        // `STOREHOUSE_SEEDS=100000` cancels that many exchanges.
-        let count = max(1, rounds(3000, quick: 1000) / 1000)
-        for _ in 0..<count { try await round() }
-        // Counted by the origin, because other tests of the process open files and connections at the same time.
-        try await until("no more connections than exchanges that run at once are left") { origin.openConnections <= 256 }
-        if isLongRun {
-            let newMemory = (ProcessState.residentBytes ?? 0) - memory
-            print("W13: \(count * 1000) canceled leave \((ProcessState.openFiles ?? 0) - files) descriptors and \(newMemory >> 10) KiB")
-            #expect(newMemory <= 64 << 20)
-        }
-        #expect(try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8))
-    }
-
     private func host(_ port: UInt16, _ transport: CurlTransport, width: Int) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: transport).with {
-            $0.limits.concurrentExchanges = width
-            $0.timeouts = .untilHang
-        }
+        RemoteHost(port, over: transport).with { $0.limits.concurrentExchanges = width }
     }
 
     /// Whether a test uses a libcurl that cannot ask before it sends, which needs a C compiler.
@@ -383,9 +328,8 @@ struct FlowTests {
         origin.on(.get, "/body") { _ in LoopbackOrigin.Response.data(body).framed(.chunked(bytes: 1000)) }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 5, every: .milliseconds(1))) }
         let transport = try RealTransport.curl.make()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+        let host = RemoteHost(origin.port, over: transport).with {
             $0.limits.concurrentExchanges = 64
-            $0.timeouts = .untilHang
             $0.retry = .never
         }
         let done = WatchedState((succeeded: 0, canceled: 0))

@@ -1,9 +1,12 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
+import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
+
+@testable import RemoteRouting
 
 /// Processes with an unusual libcurl, clock or process state.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
@@ -47,8 +50,7 @@ struct SurroundingsTests {
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
         let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ resolves/#, with: "libcurl VERSION resolves")
         #expect(found == expected)
-        #expect(lines.dropFirst() == ["x3", "x3", "x3"])
-        #expect(code == 0)
+        #expect(lines.dropFirst() == ["x3", "x3", "x3"] && code == 0)
     }
 
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
@@ -62,8 +64,7 @@ struct SurroundingsTests {
 
     @Test func `a host uses the libcurl of the process and reuses connections`() async throws {
         let (lines, code) = try await client(["transport", "\(origin.port)"])
-        #expect(lines.first?.hasPrefix("libcurl ") == true)
-        #expect(lines.dropFirst() == ["x3", "x3", "x3"])
+        #expect(lines.first?.hasPrefix("libcurl ") == true && lines.dropFirst() == ["x3", "x3", "x3"])
         #expect(code == 0)
         #expect(origin.acceptedConnections == 1)
     }
@@ -82,35 +83,33 @@ struct SurroundingsTests {
 
     // MARK: Proxies
 
+    private func errors(of proxy: String) async throws -> (lines: [String], code: Int32) {
+        try await client(
+            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+    }
+
     @Test(arguments: [
-        "ftp://user:secret@127.0.0.1:1", "socks9://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:port",
-        "http://user:secret@127.0.0.1:99999",
-        "http://user:secret@[::1", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1", "http://user:secret@:",
+        "ftp://user:secret@127.0.0.1:1", "socks9://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:port", "http://user:secret@[::1",
+        "http://user:secret@127.0.0.1:99999", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1",
+        "http://user:secret@:",
     ])
     func `W11: no error contains the credentials of a proxy`(_ proxy: String) async throws {
-        let (lines, code) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let (lines, code) = try await errors(of: proxy)
         #expect(lines.count >= 2 && code == 0)
         #expect(!lines.joined().contains("secret"), "\(lines)")
         #expect(!lines.contains("x"), "the proxy is not used")
     }
 
     @Test func `W11: an environment proxy that requires credentials has a separate error code`() async throws {
-        let server = try RawServer { connection in
-            guard connection.readHead() != nil else { return }
-            connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
-        }
-        let proxy = "http://user:secret@127.0.0.1:\(server.port)"
-        let (lines, _) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let head = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"
+        let server = try RawServer(sending: head)
+        let (lines, _) = try await errors(of: "http://user:secret@127.0.0.1:\(server.port)")
         #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnauthorized", "proxyUnauthorized"], "\(lines)")
         #expect(!lines.joined().contains("secret"))
     }
 
     @Test func `W11: an unreachable environment proxy has a separate error code`() async throws {
-        let proxy = "http://127.0.0.1:1"
-        let (lines, _) = try await client(
-            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        let (lines, _) = try await errors(of: "http://127.0.0.1:1")
         #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnreachable", "proxyUnreachable"], "\(lines)")
     }
 
@@ -260,5 +259,160 @@ final class StubLibrary: Sendable {
             return now.tv_sec;
         }
         """
+}
+
+/// Name servers that never respond.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
+struct LookupTests {
+    /// Runs a client to its end; returns its output.
+    private func client(_ program: String, _ words: [String]) async throws -> [String] {
+        let process = try ChildProcess(program, words)
+        try await until("the client ends") { !process.isRunning }
+        #expect(try await process.ending() == 0)
+        return process.rest.split(separator: "\n").map(String.init)
+    }
+
+    /// Runs a client with a library that never ends the lookups of one name.
+    private func client(_ use: String, of origin: LoopbackOrigin, defining macros: [String], after setup: String) async throws -> [String] {
+        let stub = try await StubLibrary(StubLibrary.version + StubLibrary.names, defining: macros)
+        let program = try ChildProcess.path(of: "HostileClient")
+        return try await client(
+            "/bin/sh",
+            [
+                "-c", "\(setup) && exec \"$0\" \"$@\"", "/usr/bin/env", "LD_PRELOAD=\(stub.url.path())", program, use, "\(origin.port)",
+                "silent.example",
+            ])
+    }
+
+    @Test(
+        .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
+        arguments: [([], "true"), (["VERSION=0x074f01", "NAME=\"7.79.1\""], "true"), ([], "ulimit -n 40")] as [([String], String)])
+    func `H6, H13, W14: a name lookup without an end delays no deadline, no cancellation and no other exchange, with few descriptors too`(
+        _ macros: [String], _ setup: String
+    ) async throws {
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let lines = try await client("names", of: origin, defining: macros, after: setup)
+        #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["x", "cancelled", "x"])
+    }
+
+    @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
+    func `W14: lookups that outlive their exchanges do not keep other exchanges from beginning`() async throws {
+        let origin = try LoopbackOrigin()
+        let arrived = WatchedState(0)
+        origin.on(.get, "/pair") { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= 2 ? true : nil }
+            return .text("x")
+        }
+        #expect(
+            try await client("lookups", of: origin, defining: [], after: "true") == ["hostNotFound overallTimedOut", "x x"])
+    }
+
+    @Test(.enabled(if: Network.canBeMade, "`unshare` or `ip` is missing, or this system refuses network namespaces"))
+    func `H6, H13, W14: a silent name server delays no deadline, no cancellation and no other exchange`() async throws {
+        let program = try ChildProcess.path(of: "HostileClient")
+        let settings = temporaryURL("conf")
+        try Data("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n".utf8).write(to: settings)
+        // The port of the name server is bound, but nothing reads from it. Nothing listens on port 1.
+        let script = """
+            mount --bind \(settings.path()) /etc/resolv.conf && ip link set lo up || exit 9
+            exec "$0" "$@"
+            """
+        let lines = try await client("/usr/bin/env", Network.words + ["sh", "-c", script, program, "unanswered", "1", "silent.example"])
+        #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["connectionRefused", "cancelled", "connectionRefused"])
+    }
+}
+
+/// A network namespace, which has no connection to other systems.
+private enum Network {
+    /// The command that runs a program in a new namespace.
+    static let words = ["unshare", "--map-root-user", "--net", "--mount"]
+
+    /// Whether this system allows a namespace with its own loopback interface and name server.
+    static let canBeMade: Bool = {
+        let script = "ip link set lo up && mount --bind /dev/null /etc/resolv.conf && echo made"
+        let output = try? ChildProcess.output(of: "/usr/bin/env", words + ["sh", "-c", script], showsErrors: false)
+        return output == Data("made\n".utf8)
+    }()
+}
+
+extension StubLibrary {
+    /// Lookups that never end.
+    fileprivate static let names = """
+
+        #include <netdb.h>
+        #include <unistd.h>
+
+        int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
+            int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+            real = (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+            while (name && strcmp(name, "silent.example") == 0) pause();
+            return real(name, service, hints, found);
+        }
+
+        """
+}
+
+/// The choice of libcurl, and the fallback without it.
+@Suite
+struct LibraryTests {
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing: the tests of CurlTransport do not run"))
+    func `a host names its transport`() throws {
+        let version = try WireLibrary().version
+        #expect(version.hasPrefix("libcurl/") == false)
+        #expect("\(RemoteHost("a.example").transport)" == "libcurl \(version)")
+        #expect("\(URLSessionTransport())" == "URLSession")
+    }
+
+    @Test(arguments: [
+        (0x074103, true, "libcurl X is older than 7.66", false), (0x074200, true, nil, false),
+        (0x074200, false, "libcurl X resolves names without a thread", false),
+        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X resolves names without a thread", true),
+        (0x081400, true, nil, true), (0, false, "libcurl X is older than 7.66", false),
+    ])
+    func `a libcurl is chosen by its version and features`(_ version: UInt32, _ hasThreads: Bool, _ problem: String?, _ asks: Bool) {
+        let build = WireLibrary.Build(name: "X", version: version, hasThreads: hasThreads)
+        #expect(build.problem == problem)
+        #expect(build.asksBeforeSending == asks)
+    }
+
+    @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
+    func `an invalid libcurl is refused with the reason`(_ path: String) {
+        #expect {
+            try CurlTransport(width: 4, path: path)
+        } throws: { error in
+            guard let failure = error as? TransportFailure else { return false }
+            return failure.code == .unsupported && failure.message == "\(path) cannot be loaded; install libcurl 7.66 or newer"
+        }
+    }
+
+    @Test func `W1: a host without libcurl names URLSession and the reason`() {
+        let transport = SystemTransport.make(libcurl: "/nowhere/libcurl.so.4")
+        #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `two libcurls serve one process`() async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        let system = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))).with { $0.timeouts = .untilHang }
+        let other = try RealTransport.curl.host(origin.port)
+        let session = try RealTransport.urlSession.host(origin.port)
+        for _ in 0..<20 {
+            for host in [system, other, session] { #expect(try await host.data(for: Route(path: "/x")) == Data("/x".utf8)) }
+        }
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `failures to connect are distinguished`() async throws {
+        let port = try ClosedPort()
+        defer { withExtendedLifetime(port) {} }
+        let host = try RealTransport.curl.host(.init(port.number)) { $0.retry = .never }
+        #expect(try await remoteError { try await host.send("/x") }.code == .connectionRefused)
+        let unknown = host.with { $0.configuration = HostConfiguration("nowhere.invalid", scheme: .http) }
+        #expect(try await remoteError { try await unknown.send("/x") }.code == .hostNotFound)
+        let secured = try LoopbackOrigin { _ in .text("x") }
+        let plain = host.with { $0.configuration = HostConfiguration("127.0.0.1", scheme: .https, port: Int(secured.port)) }
+        #expect(try await remoteError { try await plain.send("/x") }.code == .tlsFailed)
+    }
 }
 #endif

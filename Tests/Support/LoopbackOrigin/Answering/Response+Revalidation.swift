@@ -9,11 +9,6 @@ extension LoopbackOrigin.Response {
     /// - Parameter tag: The opaque tag without quotation marks.
     public func tagged(_ tag: String? = nil) -> Self { setting("ETag", to: "\"\(tag ?? Self.fingerprint(of: data ?? Data()))\"") }
 
-    /// Returns the same response with a weak `ETag`.
-    ///
-    /// - Parameter tag: The opaque tag without quotation marks.
-    public func weaklyTagged(_ tag: String) -> Self { setting("ETag", to: "W/\"\(tag)\"") }
-
     /// Returns a `304` response instead if the request has a matching validator (RFC 9110, section 13).
     ///
     /// `If-None-Match` compares weakly. Without it, `If-Modified-Since` must equal `Last-Modified` exactly.

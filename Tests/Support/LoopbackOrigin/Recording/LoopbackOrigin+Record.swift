@@ -63,15 +63,6 @@ extension LoopbackOrigin {
             try await service.journal.change(since: version)
         }
     }
-
-    /// Calls `hook` after each exchange, in the order of their ends; replaces an earlier hook.
-    ///
-    /// ```swift
-    /// origin.onExchange { print($0) }  // GET /users → 200, 512 bytes
-    /// ```
-    ///
-    /// - Parameter hook: Runs on the origin's own thread and must not block.
-    public func onExchange(_ hook: @escaping @Sendable (RecordedRequest) -> Void) { service.setHook(hook) }
 }
 
 extension LoopbackOrigin.Failure {

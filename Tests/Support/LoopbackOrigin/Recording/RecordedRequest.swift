@@ -30,9 +30,6 @@ extension LoopbackOrigin {
         /// The end of the exchange; `nil` while it lasts.
         public internal(set) var ending: Ending?
 
-        /// Whether the client left before it had the whole response.
-        public var clientLeftEarly: Bool { ending == .clientLeft }
-
         /// A part of the request.
         public subscript<Value>(dynamicMember part: KeyPath<Request, Value>) -> Value {
             request[keyPath: part]

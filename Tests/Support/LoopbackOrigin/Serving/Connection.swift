@@ -129,7 +129,7 @@ extension Connection {
         guard !closesOnNextRequest else {
             var record = LoopbackOrigin.RecordedRequest(request: request)
             record.ending = .cut
-            service.exchangeEnded(record)
+            service.journal.exchangeEnded(record)
             return close()
         }
         let handler = Task(executorPreference: mailbox) { [service, mailbox, number] in
@@ -239,7 +239,7 @@ extension Connection {
         ended.handler.cancel()
         var record = ended.record
         record.ending = ending
-        service.exchangeEnded(record)
+        service.journal.exchangeEnded(record)
     }
 
     /// Closes the sending side, and gives the client a second to read the response.
