@@ -167,14 +167,21 @@ struct OnAServerTests {
         #expect(prices.health.status == 503)
     }
 
-    @Test func `a server that is asked to end, or fails, closes its stores and ends`() async {
+    @Test func `a server that fails closes its stores, and its failure is thrown`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
             let scope = CacheScope(directory: directory.url)
             let outbox = try Outbox(directory: directory.file("outbox"))
-            let failing = CacheScope(directory: directory.file("failing"))
-            await #expect(throws: Offline.self) { try await serveUntilTerminated(failing, outbox) { throw Offline() } }
-            #expect(failing.isClosed)
+            await #expect(throws: Offline.self) { try await serveUntilTerminated(scope, outbox) { throw Offline() } }
+            #expect(scope.isClosed)
+        }
+    }
+
+    @Test func `a server that is asked to end closes its stores and ends`() async {
+        await #expect(processExitsWith: .success) {
+            let directory = try TemporaryDirectory()
+            let scope = CacheScope(directory: directory.url)
+            let outbox = try Outbox(directory: directory.file("outbox"))
             try await serveUntilTerminated(scope, outbox) {
                 // The signal arrives once its handler is there.
                 while !Task.isCancelled {
