@@ -296,9 +296,9 @@ struct LanguageTests {
                     preferred = Array(["de-AT", "de", "fr", "en", "es"].shuffled(using: &dice).prefix(Int.random(in: 1...3, using: &dice)))
                     // The switch meets fetches in flight.
                     let current = store
-                    async let refresh: Void? = try? current.refresh()
+                    let refresh = Task { try? await current.refresh() }
                     try await current.setLanguages(preferred)
-                    _ = await refresh
+                    _ = await refresh.value
                 case 2:
                     let tag = Self.languages[Int.random(in: 0..<4, using: &dice)]
                     published[tag, default: 1] += Int.random(in: 1...2, using: &dice)
@@ -364,9 +364,9 @@ struct LanguageTests {
                 case 1:
                     preferred = Bool.random(using: &dice) ? ["de"] : ["en"]
                     let current = store
-                    async let refresh: Void? = try? current.refresh()
+                    let refresh = Task { try? await current.refresh() }
                     try await current.setLanguages(preferred)
-                    _ = await refresh
+                    _ = await refresh.value
                 case 2: store = try await open()
                 case 3:
                     let text = try await store.text(for: "eula")
