@@ -221,17 +221,17 @@ struct WaitingExchangeTests {
         let host = try secureHost(Int(server.port)) { $0.retry = .never }
         let transport = try #require(host.transport as? CurlTransport)
         for isScoutFirst in [true, false] {
-            let early = Lock<[any Error]>([])
+            let early = WatchedState<[any Error]>([])
             let calls = (0..<1000).map { _ in
                 Task {
                     do { try await host.send("/x") } catch {
-                        early.withLock { $0.append(error) }
+                        early.update { $0.append(error) }
                         throw error
                     }
                 }
             }
-            try await until("all are known") { transport.exchangeCount == 1000 || early.withLock { !$0.isEmpty } }
-            try #require(early.withLock { $0.isEmpty })
+            try await until("all are known") { transport.exchangeCount == 1000 || !early.current.isEmpty }
+            try #require(early.current.isEmpty)
             for call in isScoutFirst ? calls : calls.reversed() { call.cancel() }
             for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
             try await until("all have ended") { transport.exchangeCount == 0 }
