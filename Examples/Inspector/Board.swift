@@ -243,6 +243,9 @@ indirect enum JSON: Sendable {
 
     private static func write(_ string: String, to text: inout String) {
         text += "\""
+        defer { text += "\"" }
+        // Most strings need no escapes, and are copied at once.
+        if string.utf8.allSatisfy({ (0x20..<0x80).contains($0) && $0 != 0x22 && $0 != 0x3C && $0 != 0x5C }) { return text += string }
         for scalar in string.unicodeScalars {
             switch scalar {
             case "\"": text += "\\\""
@@ -255,6 +258,5 @@ indirect enum JSON: Sendable {
             default: text.unicodeScalars.append(scalar)
             }
         }
-        text += "\""
     }
 }

@@ -76,7 +76,9 @@ public struct OutboxCommand: Hashable, Sendable, Identifiable {
         case undecodable
     }
 
-    /// Decodes the command, by ``Command/migrate(from:_:)`` if an older version of the program has stored it.
+    /// Decodes the command.
+    ///
+    /// ``Command/migrate(from:_:)`` decodes a command that an older version of the program has stored.
     ///
     /// - Parameter type: The type of the command.
     /// - Returns: The command.

@@ -179,10 +179,9 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     /// all of them.
     public func replace(by token: Token) { keeper.replace(by: token) }
 
-    /// Replaces the token after the user signs in, and saves it in the shared place. The other processes read it after their next 401, or
-    /// at their next request after a refused refresh.
+    /// Replaces the token after the user signs in, and saves it in the shared place.
     ///
-    /// A refresh for the former user is canceled, and saves nothing.
+    /// The other processes read it after their next 401, or at their next request after a refused refresh. A refresh for the former user is canceled, and saves nothing.
     ///
     /// - Throws: Any error of the place; this process has the new token even then. `StoreError.Code.closed` if the scope is closed.
     public func keep(_ token: Token) async throws { try await keeper.keep(token) }
