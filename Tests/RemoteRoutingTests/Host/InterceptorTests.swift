@@ -92,6 +92,17 @@ struct InterceptorTests {
         #expect(memory.requests.isEmpty)
     }
 
+    @Test func `H22: a status of another request, which a request interceptor has made, is no value of the call`() async throws {
+        var missing = RemoteError(.status, .badStatus, operation: "GET b.example/token", "the token is missing")
+        missing.status = 404
+        let memory = MemoryTransport { _ in .status(404) }
+        let plain = RemoteHost("a.example", transport: memory)
+        let host = plain.intercepting(requests: Changing { [missing] _ in throw missing })
+        let error = try await remoteError { _ = try await host.send(Route(path: "/x"), as: [Int].self, nilFor: [404]) }
+        #expect(error.status == 404 && memory.requests.isEmpty)
+        #expect(try await plain.send(Route(path: "/x"), as: [Int].self, nilFor: [404]) == nil)
+    }
+
     private struct Asking: ResponseInterceptor {
         var ask: @Sendable () async throws -> Void
         func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await ask() }
@@ -107,6 +118,10 @@ struct InterceptorTests {
         let error = try await remoteError { try await host.send("/orders", method: .post) }
         #expect(error.status == 503 && !error.mayRepeat && error.mayHaveArrived)
         #expect(bench.asked("/orders").count == 1)
+        bench.on("POST", "/token") { _ in .status(409) }
+        let keyed = plain.intercepting(
+            responses: Asking { try await plain.send(Route(path: "/token", method: .post), idempotencyKey: UUID()) })
+        #expect(try await remoteError { try await keyed.send("/orders", method: .post) }.failureKind == .permanent)
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -205,6 +205,26 @@ struct SharedTokenTests {
         #expect(tokens.current.accessToken == "b0")
     }
 
+    @Test func `D11: a token that was refreshed while it was being kept is not exchanged for the kept one`() async throws {
+        let (isOpen, saves) = (WatchedState(true), WatchedState(0))
+        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen, saves: saves)
+        let (host, tokens) = user(Token(accessToken: "a1", refreshToken: "r1"), keptIn: silent)
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        isOpen.update { $0 = false }
+        issuer.state.withLock { $0 = Issuer.State(number: 5) }
+        let keeping = Task { try await tokens.keep(Token(accessToken: "a4", refreshToken: "r5")) }
+        try await saves.wait { $0 > 0 ? () : nil }
+        let request = Task { try await host.send("/x", as: [Int].self) }
+        try await until("the token is refreshed") { issuer.state.withLock(\.refreshes) == 1 }
+        isOpen.update { $0 = true }
+        try await keeping.value
+        #expect(try await request.value == [1])
+        issuer.state.withLock { $0.isExpired = true }
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        #expect(tokens.current.accessToken == "a7")
+        #expect(issuer.state.withLock { $0.refreshes == 2 && !$0.isRevoked })
+    }
+
     /// A place that neither reads nor saves anything for a sign-in before it is open, and may have no space for the results of refreshes.
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>

@@ -52,6 +52,20 @@ struct DownloadFaultTests {
         #expect(bench.ranges == ["bytes=1000-", nil])
     }
 
+    @Test(arguments: RealTransport.available)
+    func `H11: a part that is too long is discarded, even if it breaks off`(_ transport: RealTransport) async throws {
+        let bench = try DownloadBench(transport) { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            guard request.headers["Range"] == "bytes=1000-" else { return response }
+            return .data(content.dropFirst(2000), status: 206).tagged("v1").setting("Content-Range", to: "bytes 1000-1999/200000")
+                .misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+        try bench.leavePart()
+        #expect(try await bench.failure().code == .wrongRange)
+        try await bench.expectDownload()
+        #expect(bench.ranges == ["bytes=1000-", nil])
+    }
+
     /// How a server without the total refuses the range after the last byte, and what a download asks it then.
     struct Ending: Sendable {
         var field: String?

@@ -154,6 +154,8 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 isTaken = !isRefreshed
             } else {
                 result = .success(try await refresh(old, host))
+                // A sign-in that is being saved may still bring the old credential to the place.
+                place?.outdated.update { $0 = old }
             }
         } catch {
             result = .failure(error)

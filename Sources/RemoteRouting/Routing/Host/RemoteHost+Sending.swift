@@ -41,6 +41,8 @@ extension RemoteHost {
         } catch let error as RemoteError
             where (error.stage == .status || error.code == .emptyBody) && error.status.map(statuses.contains) == true
         {
+            // If nothing was sent, the status is that of another request, which an interceptor has made. A 401 may precede the request.
+            guard error.mayHaveArrived || error.status == 401 else { throw error }
             return nil
         }
     }

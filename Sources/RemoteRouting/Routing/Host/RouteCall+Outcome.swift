@@ -107,6 +107,7 @@ extension RouteCall {
             // The error of an interceptor or a refresh may be about a request of another call.
             known.mayHaveArrived = mayHaveArrived
             known.mayRepeat = known.mayRepeat && mayRepeat && request.mayRepeat
+            known.changeKind = nil
             return known
         case is CancellationError where isOwn:
             return error(.cancelled, .cancelled, request, "the task was canceled")

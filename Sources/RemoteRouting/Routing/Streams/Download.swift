@@ -176,6 +176,13 @@ private struct Download: Sendable {
         onProgress(TransferProgress(bytes: Int64(part.length), total: total))
         do {
             for try await piece in response.value {
+                if let end, Int64(part.length) + Int64(piece.count) > end {
+                    // The surplus would count as bytes of the file, so the next call requests the whole file.
+                    try part.restart()
+                    throw call.error(
+                        .transport, .wrongRange, call.sentRequest, "received more than the first \(end) bytes; download again",
+                        status: response.status, fields: response.fields)
+                }
                 try piece.withUnsafeBytes { bytes in try part.append(bytes) }
                 onProgress(TransferProgress(bytes: Int64(part.length), total: total))
             }
@@ -185,12 +192,10 @@ private struct Download: Sendable {
             throw call.error(for: error, call.sentRequest)
         }
         let offset = Int64(part.length)
-        if let end, offset != end {
-            // The surplus would count as bytes of the file, so the next call requests the whole file.
-            if offset > end { try part.restart() }
+        if let end, offset < end {
             throw call.error(
-                .transport, offset < end ? .connectionLost : .wrongRange, call.sentRequest,
-                "received \(offset) of \(end) bytes; download again", status: response.status, fields: response.fields)
+                .transport, .connectionLost, call.sentRequest, "received \(offset) of \(end) bytes; download again",
+                status: response.status, fields: response.fields)
         }
     }
 
