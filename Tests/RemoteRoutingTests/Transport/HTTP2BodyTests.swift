@@ -42,7 +42,8 @@ struct HTTP2BodyTests {
             $0.timeouts = .init(head: .seconds(1))
         }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        #expect(try await remoteError { _ = try await task.value(of: "the call ends") }.code == .headTimedOut)
+        let error = try await remoteError { _ = try await task.value(of: "the call ends") }
+        #expect(error.code == .headTimedOut, "\(error)")
         _ = server.ending()
     }
 
