@@ -99,6 +99,23 @@ struct PostgresSharingTests {
         try await Trials.until("the position follows") { a.position.number >= UInt64(head) }
     }
 
+    @Test func `D3: every position reaches the head of a table that another machine has made again`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        _ = try await a.load(param: 1)
+        try await a.dropTable()
+        _ = try await b.load(param: 1)
+        try await Trials.until("the position follows") { a.position >= b.position }
+    }
+
+    @Test func `D1, D3: several cachers of one table share a database`() async throws {
+        let (database, other) = (try place.database(), try place.cacher())
+        let cachers = (0..<2).map { _ in PostgresCacher<Int, Int>(database, table: place.table) }
+        for cacher in cachers { _ = try await cacher.load(param: 1) }
+        let position = cachers[0].position
+        try await other.save(record(1), param: 1)
+        try await Trials.until("all positions follow") { cachers.allSatisfy { $0.position > position } }
+    }
+
     // MARK: No lost update
 
     @Test func `D3, D4: a change after a gap does not raise the position before the gap is announced`() async throws {
@@ -109,6 +126,9 @@ struct PostgresSharingTests {
         user.cacher.table.noticed("c \(position.number + 2) 1 37")
         #expect(user.keys == [7])
         #expect(user.cacher.position == position)
+        try await user.cacher.table.reopen()
+        #expect(user.gaps == 1)
+        #expect(user.cacher.position.number == position.number + 2)
     }
 
     @Test func `D3: a decision made before another machine's change is not saved`() async throws {

@@ -46,7 +46,8 @@ final class PostgresCore: Sendable {
         var retry: ContinuousClock.Instant?
         var delay = Duration.zero
         var listeners: [ObjectIdentifier: WeakListener] = [:]
-        var channels: [String: ObjectIdentifier] = [:]
+        /// The users of each channel: several cachers may have one table.
+        var channels: [String: [WeakListener]] = [:]
         /// Whether the thread sleeps, so that a new operation must wake it.
         var isAsleep = false
         var isStopped = false
@@ -85,7 +86,10 @@ final class PostgresCore: Sendable {
     }
 
     func setChannel(_ channel: String, of listener: any PostgresListener) {
-        state.withLock { $0.channels[channel] = ObjectIdentifier(listener) }
+        state.withLock { state in
+            let others = (state.channels[channel] ?? []).filter { $0.object != nil && $0.object !== listener }
+            state.channels[channel] = others + [WeakListener(object: listener)]
+        }
     }
 
     func startThread() {
@@ -305,8 +309,8 @@ final class PostgresCore: Sendable {
         let progress = connection.proceed()
         // Notices come first: the caller of the finished operation relies on them.
         for (channel, payload) in progress.notices {
-            let listener = state.withLock { state in state.channels[channel].flatMap { state.listeners[$0]?.object } }
-            listener?.noticed(payload)
+            let listeners = state.withLock { ($0.channels[channel] ?? []).compactMap(\.object) }
+            for listener in listeners { listener.noticed(payload) }
         }
         if let finished = progress.finished {
             if progress.loss == nil { startNext(on: connection) }

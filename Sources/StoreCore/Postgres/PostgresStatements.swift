@@ -41,18 +41,22 @@ struct PostgresStatements: Sendable {
         leases: "key bytea, id bigint, session bigint, expires timestamp with time zone"
     )
 
+    /// The channel of a table, in terms of the catalog.
+    private static let channel = "'storehouse_' || md5(n.nspname || '.' || c.relname)"
+
     /// Describes the existing tables: name, channel and columns of each.
     var describe: PostgresQuery {
         let names = [records, state, leases].map { "to_regclass(\(Self.literal($0)))" }.joined(separator: ", ")
         return PostgresQuery(
             text: """
-                SELECT c.relname, 'storehouse_' || md5(n.nspname || '.' || c.relname),
+                SELECT c.relname, \(Self.channel),
                     string_agg(a.attname || ' ' || format_type(a.atttypid, NULL), ', ' ORDER BY a.attnum)
                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
                 WHERE c.oid IN (\(names)) AND a.attnum > 0 AND NOT a.attisdropped GROUP BY 1, 2
                 """)
     }
 
+    /// Creates the missing tables, and announces the head, because the followers of a dropped table have lower positions.
     var create: PostgresQuery {
         PostgresQuery(
             text: """
@@ -64,7 +68,9 @@ struct PostgresStatements: Sendable {
                 INSERT INTO \(state) SELECT true, \(Self.version), number, number
                     FROM (SELECT \(Self.next) AS number FROM (SELECT 0 AS head) AS start) AS numbers ON CONFLICT DO NOTHING;
                 CREATE UNLOGGED TABLE IF NOT EXISTS \(leases) (key bytea PRIMARY KEY, id bigint NOT NULL, session bigint NOT NULL,
-                    expires timestamptz NOT NULL)
+                    expires timestamptz NOT NULL);
+                SELECT pg_notify(\(Self.channel), 'n ' || head || ' 0') FROM \(state), pg_class c JOIN pg_namespace n
+                    ON n.oid = c.relnamespace WHERE c.oid = to_regclass(\(Self.literal(records)))
                 """)
     }
 

@@ -27,6 +27,8 @@ final class PostgresTable: PostgresListener {
         var channel = ""
         /// Whether changes may have been missed, because following them has failed.
         var hasFailed = false
+        /// The highest number that was noticed since, which the position takes when the gap is announced.
+        var noticed: UInt64 = 0
         var isLossReported = false
         /// Whether the connection was replaced while the table was being attached over the one before.
         var isConnectionReplaced = false
@@ -183,25 +185,25 @@ final class PostgresTable: PostgresListener {
 
     /// Following works from now on; called on the loop's thread.
     private func attached(_ head: Int64) {
-        let isGap = state.withLock { state -> Bool? in
+        let found = state.withLock { state -> (isGap: Bool, number: UInt64)? in
             // The new connection does not listen yet.
             if state.isConnectionReplaced { return nil }
             state.phase = .attached
             state.isLossReported = false
             state.retryDelay = .zero
-            defer { state.hasFailed = false }
-            return state.hasFailed
+            defer { (state.hasFailed, state.noticed) = (false, 0) }
+            return (state.hasFailed, max(UInt64(clamping: head), state.noticed))
         }
-        guard let isGap else { return }
-        if isGap { onChange(.gap) }
-        move(to: UInt64(clamping: head))
+        guard let found else { return }
+        if found.isGap { onChange(.gap) }
+        move(to: found.number)
         // Leases may have ended unnoticed.
         leases.wakeAll()
     }
 
     func restored() {
         state.withLock { state in
-            state.hasFailed = true
+            (state.hasFailed, state.noticed) = (true, 0)
             // The running attempt begins again.
             if case .attaching = state.phase { state.isConnectionReplaced = true } else { state.phase = .new }
         }
@@ -252,7 +254,11 @@ final class PostgresTable: PostgresListener {
             }
         }
         // Until a gap is announced, changes before this one may be missing.
-        if !state.withLock({ $0.hasFailed }) { move(to: number) }
+        let isComplete = state.withLock { state in
+            if state.hasFailed { state.noticed = max(state.noticed, number) }
+            return !state.hasFailed
+        }
+        if isComplete { move(to: number) }
     }
 
     private func move(to number: UInt64) {
