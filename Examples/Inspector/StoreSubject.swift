@@ -281,8 +281,12 @@ struct Redactor: Sendable {
             return Dictionary(
                 uniqueKeysWithValues: object.map { ($0.key, names.contains(Self.plain($0.key)) ? "‹hidden›" : redacted($0.value)) })
         }
-        if let list = value as? [Any] { return list.map { redacted($0) } }
-        return value
+        guard let list = value as? [Any] else { return value }
+        // A dictionary is encoded as a list of keys and values if its keys are neither strings nor integers.
+        return list.indices.map { index -> Any in
+            let name = index % 2 == 1 ? list[index - 1] as? String : nil
+            return name.map { names.contains(Self.plain($0)) } ?? false ? "‹hidden›" : redacted(list[index])
+        }
     }
 }
 

@@ -133,6 +133,8 @@ struct SecretTests {
         var name = "Ada"
         var password = "s3cret"
         var nested = ["Token": ["s3cret"], "API-Key": ["s3cret"], "refresh_token": ["s3cret"]]
+        enum Field: String, Codable { case password }
+        var keyed = [Field.password: "s3cret"]
     }
 
     struct SignIn: Command {
