@@ -142,7 +142,7 @@ struct OwnCacherTests {
         cacher.run(inside: .load) {
             let refresh = Task { await store[2].refresh() }
             try? await fetcher.started(count: 1)
-            // The clearing restarts the fetch, whose result cannot be saved before the cacher is empty.
+            // The clearing restarts the fetch. Its result cannot be saved before the cacher is empty.
             let cleared = await Call.clear.make(store, CacheScope())
             fetcher.release()
             await refresh.value
