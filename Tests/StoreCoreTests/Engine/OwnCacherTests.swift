@@ -133,6 +133,47 @@ struct OwnCacherTests {
         try await store.waitUntilSaved()
         #expect(cacher.base.record(of: 2)?.content == 8)
     }
+
+    @Test func `C6: a wait inside a call of its own cacher ends when a clearing begins to wait for the call`() async throws {
+        let (cacher, fetcher) = (CallingCacher(), ScriptedFetcher<Int, Int>.counting())
+        fetcher.hold()
+        let store = Store(cacher: cacher, fetcher: fetcher)
+        let made = WatchedState<String?>(nil)
+        cacher.run(inside: .load) {
+            let refresh = Task { await store[2].refresh() }
+            try? await fetcher.started(count: 1)
+            // The clearing restarts the fetch. Its result cannot be saved before the cacher is empty.
+            let cleared = await Call.clear.make(store, CacheScope())
+            fetcher.release()
+            await refresh.value
+            made.update { $0 = cleared }
+        }
+        let reading = Task { await store[1].getData() }
+        try await until("the refresh inside the call has ended") { made.current != nil }
+        _ = await reading.value
+        try await store.clear()
+    }
+
+    @Test func `C6: a fetch in the context of a call of its own cacher does not wait for that call`() async throws {
+        let (cacher, made) = (CallingCacher(), WatchedState<Store<Int, Int>?>(nil))
+        let store = Store<Int, Int>(
+            cacher: cacher,
+            fetcher: ClosureFetcher { key in
+                guard key == 2 else { return key }
+                return await made.current?[1].getData() ?? 0
+            }, policy: StorePolicy(fetchContext: .firstCaller))
+        made.update { $0 = store }
+        let found = WatchedState<Int?>(nil)
+        cacher.run(inside: .load) {
+            let content = await store[2].getData()
+            found.update { $0 = content }
+        }
+        let reading = Task { await store[1].getData() }
+        try await until("the call has ended") { found.current != nil }
+        #expect(found.current == 0)
+        #expect(await reading.value == 1)
+        made.update { $0 = nil }
+    }
 }
 
 /// A cacher that runs a closure once, inside one of its calls.

@@ -226,12 +226,13 @@ struct KeptPagesTests {
             let page = Int(request.pageKey ?? "0") ?? 0
             return .page(Array(page * 10_000..<(page + 1) * 10_000), nextKey: "\(page + 1)")
         }
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
+        let store = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)
+        let list = store[1]
         _ = try await list.requireData()
         let reader = Task {
             var misses = 0
             while !Task.isCancelled {
-                if list.list.stateInMemory == nil { misses += 1 }
+                if list.list.stateInMemory == nil || store.snapshot(of: 1) == nil { misses += 1 }
                 if try await list.engine.knownKeys()?.count != 1 { misses += 1 }
                 await Task.yield()
             }

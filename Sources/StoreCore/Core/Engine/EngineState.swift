@@ -16,6 +16,8 @@ struct EngineState {
     var queue = CacherQueue<BoxedKey>()
     var clearers: [CallerID: ClearingResult] = [:]
     var listings: [CallerID: ListingResult] = [:]
+    /// The callers inside calls of the cacher, and whether these calls run.
+    var insideCallers: [CallerID: (param: BoxedKey, isRunning: WatchedState<Bool>)] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var idleIndexes = IdleIndexes<BoxedKey>()
     var prefetching = PrefetchQueue()

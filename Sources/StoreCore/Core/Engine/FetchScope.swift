@@ -154,6 +154,8 @@ extension StoreEngine {
                 release(id, of: param)
                 return .failure(reentrance(param))
             }
+            // A fetch may have the context of a call of the own cacher.
+            if waitsForItself() { return await valueInsideCall(result, id, param, need) }
             return await result.value { release(id, of: param) }
         }
     }

@@ -45,6 +45,24 @@ extension StoreEngine {
         }
     }
 
+    /// Waits for a result inside a call of the own cacher, unless the result depends on that call. The wait ends when a clearing begins to
+    /// wait for the call and the result depends on the clearing.
+    // Not inlined, so that other callers do not pay for its frame.
+    @inline(never)
+    func valueInsideCall(
+        _ result: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, _ param: BoxedKey, _ need: CallerNeed,
+        isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerResult<BoxedContent> {
+        // Registered before the look at the queue, so that no clearing begins unnoticed in between.
+        if let call = Self.cacherCall { state.withLock { $0.insideCallers[id] = (param, call.isRunning) } }
+        defer { state.withLock { _ = $0.insideCallers.removeValue(forKey: id) } }
+        if waitsForItself(param, need) {
+            release(id, of: param)
+            return .failure(StoreError.insideCall)
+        }
+        return await result.value { release(id, of: param) }
+    }
+
     /// Starts the calls that the queue has released, in tasks of the store: the cancellation of a caller does not reach them.
     func startCalls(_ state: inout EngineState) {
         if !state.idleWaiters.isEmpty { resumeIdleWaiters(&state) }
@@ -209,6 +227,16 @@ extension StoreEngine {
             state.noteChangeOfAllKeys()
             for key in state.live.values {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
+            }
+            // The cleared keys are known, so only saves wait until the cacher is empty.
+            for (id, caller) in state.insideCallers where caller.isRunning.current {
+                guard let key = state.live[state.resolve(caller.param)], key.value.machine.desk.callers[id]?.endsWithSave == true else {
+                    continue
+                }
+                take(key, &state, &effects) { key, transition in
+                    key.machine.callerLeft(id, &transition)
+                    transition.actions.append(.resume(id, .failure(StoreError.insideCall)))
+                }
             }
             if backing == nil { result.put(.success(())) } else { startCalls(&state) }
             return true

@@ -33,10 +33,7 @@ extension StoreEngine {
         case .immediate(let result):
             return result
         case .waiting(let result):
-            if waitsForItself(param, need) {
-                release(id, of: param)
-                return .failure(StoreError.insideCall)
-            }
+            if waitsForItself() { return await valueInsideCall(result, id, param, need) }
             return await result.value { release(id, of: param) }
         }
     }
@@ -99,8 +96,11 @@ extension StoreEngine {
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
         func end() async {
-            if engine.waitsForItself(param) { return engine.release(id, of: param) }
-            _ = await result.value { engine.release(id, of: param) }
+            if engine.waitsForItself() {
+                _ = await engine.valueInsideCall(result, id, param, .allSaved)
+            } else {
+                _ = await result.value { engine.release(id, of: param) }
+            }
         }
     }
 
@@ -144,13 +144,12 @@ extension StoreEngine {
                 case nil: return false
                 }
             }
-            if waitsForItself(param) {
-                release(id, of: param)
-                return true
-            }
             // Only a shared cacher refuses a save.
             if shared != nil { attempts.append(id) }
-            switch await result.value(onCancel: { release(id, of: param) }) {
+            let saved =
+                await waitsForItself()
+                ? valueInsideCall(result, id, param, .allSaved) : result.value(onCancel: { release(id, of: param) })
+            switch saved {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false
             default: return true

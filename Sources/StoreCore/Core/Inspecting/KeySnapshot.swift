@@ -182,7 +182,8 @@ extension Store {
             for index in snapshot.links.indices { snapshot.links[index].keys = entities[index].map(\.description) }
             return snapshot
         }
-        guard let memory, let (record, deadline, cost) = memory.peek(param) else { return nil }
+        // Under the lock, because content that changes in place leaves memory for a moment.
+        guard let memory, let (record, deadline, cost) = engine.state.withLock({ _ in memory.peek(param) }) else { return nil }
         let age = Duration(saturating: date.timeIntervalSince(record.fetchedAt))
         var snapshot = KeySnapshot<Param, Content>(param: param, content: record.content, age: age)
         if memory.cost != nil { snapshot.size = cost }
