@@ -66,11 +66,13 @@ extension Shelf {
             return text.rank.version == nil && !manifest.problems.contains { $0.identifier == text.identifier }
         }
         if let group = entry.group, set != "group/" + group { return false }
-        return rank(of: entry, text.identifier, by: manifest) == text.rank && entry.allows(text.fileDigest)
+        return rank(of: entry, text.identifier, by: manifest, text.rank) == text.rank && entry.allows(text.fileDigest)
     }
 
-    private func rank(of entry: VersionManifest.Entry, _ identifier: String, by manifest: VersionManifest) -> Rank {
-        floors.texts[identifier]?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version)
+    private func rank(
+        of entry: VersionManifest.Entry, _ identifier: String, by manifest: VersionManifest, _ fetched: Rank? = nil
+    ) -> Rank {
+        floors.texts[identifier]?.rankOfOffered(entry, edition: manifest.edition, fetched: fetched) ?? Rank(version: entry.version)
     }
 }
 
