@@ -62,8 +62,9 @@ extension Shelf {
 
     private func isPublished(_ text: Found, in set: String, by manifest: VersionManifest) -> Bool {
         guard let entry = manifest.entries[text.identifier] else {
-            // The manifest does not list unversioned texts.
-            return text.rank.version == nil && !manifest.problems.contains { $0.identifier == text.identifier }
+            // An unversioned text counts while the manifest does not list it, not even under conditions that are not met.
+            let isListed = manifest.variants[text.identifier] != nil || manifest.problems.contains { $0.identifier == text.identifier }
+            return text.rank.version == nil && !isListed
         }
         if let group = entry.group, set != "group/" + group { return false }
         return rank(of: entry, text.identifier, by: manifest, text.rank) == text.rank && entry.allows(text.fileDigest)

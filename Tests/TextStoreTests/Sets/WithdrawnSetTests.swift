@@ -131,7 +131,11 @@ struct WithdrawnSetTests {
         #expect(try await shelf.activatePending().hasSwitched == row.isKept)
     }
 
-    @Test(arguments: [("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false)])
+    @Test(
+        arguments: [
+            ("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false),
+            (#"{"texts":{"notes":{"version":"1.0.0","when":{"percent":0}}}}"#, false),
+        ])
     func `T7: an unversioned text that waits stays unless a manifest lists it`(manifest: String, isKept: Bool) async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["notes"], activatesPending: false)
