@@ -35,8 +35,9 @@ struct ManifestFile: Codable, Equatable {
             let container = try decoder.singleValueContainer()
             if let version = try? container.decode(String.self) {
                 all = [Entry(version: version)]
-            } else if let list = try? container.decode([Entry].self) {
-                all = list
+            } else if let list = try? container.decode([Entries].self) {
+                // Each entry of a list has either form, too.
+                all = list.flatMap(\.all)
             } else {
                 all = [try container.decode(Entry.self)]
             }

@@ -141,7 +141,7 @@ struct PublicationTests {
         for manifest in [some, more] { #expect(Set(manifest.texts.values.map { $0.all.first?.when?.draw }) == ["legal"]) }
         #expect(more.texts["faq"]?.all.first?.group == "other")
         // A share without a draw has that of its group, or of its text.
-        let written = Data(#"{"texts":{"faq":[{"version":"2.0.0","when":{"percent":10}},{"version":"1.0.0"}]}}"#.utf8)
+        let written = Data(#"{"texts":{"faq":[{"version":"2.0.0","when":{"percent":10}},"1.0.0"]}}"#.utf8)
         let rows: [(String, [String?])] = [("2.0.0", ["faq", nil]), ("3.0.0", ["legal", "faq", nil])]
         for (version, draws) in rows {
             let moved = try self.publish(["faq@\(version).txt": "text"], after: ManifestFile(reading: written)) { options in
