@@ -35,8 +35,9 @@ struct ManifestFile: Codable, Equatable {
             let container = try decoder.singleValueContainer()
             if let version = try? container.decode(String.self) {
                 all = [Entry(version: version)]
-            } else if let list = try? container.decode([Entry].self) {
-                all = list
+            } else if let list = try? container.decode([Entries].self) {
+                // Each entry of a list has either form, too.
+                all = list.flatMap(\.all)
             } else {
                 all = [try container.decode(Entry.self)]
             }
@@ -298,8 +299,8 @@ struct Publication: Equatable {
             conditions?.percent = percent
             // The texts of a set and the languages of a text share a draw. A raised share keeps its draw, so that no device loses the text.
             let draw = (entry.group ?? identifier).split(separator: "/").first.map(String.init)
-            let before = last.first { $0.version == entry.version }?.when
-            conditions?.draw = before?.percent == nil ? draw : before?.draw
+            let before = last.first { $0.version == entry.version && $0.when?.percent != nil }
+            conditions?.draw = before == nil ? draw : before.flatMap { Self.draw(of: $0, identifier, in: entry.group) }
         }
         if let conditions {
             // The other devices keep the entries of the last manifest.
@@ -312,6 +313,8 @@ struct Publication: Equatable {
             entries[0].when = conditions
             entries += rest.map { old in
                 var old = old
+                let draw = old.when?.percent == nil ? old.when?.draw : Self.draw(of: old, identifier, in: entry.group)
+                old.when?.draw = draw
                 old.group = entry.group
                 return old
             }
@@ -337,6 +340,11 @@ struct Publication: Equatable {
                     identifier: identifier, from: last.isEmpty ? nil : usual?.version ?? old, to: entry.version,
                     oldPath: usual?.url?.removingPercentEncoding, newPath: source.path))
         }
+    }
+
+    /// Returns the draw of an old share in a new group; `nil` if the entry needs none, because its group has not changed.
+    private static func draw(of old: ManifestFile.Entry, _ identifier: String, in group: String?) -> String? {
+        old.when?.draw ?? (old.group == group ? nil : old.group ?? identifier)
     }
 
     /// Returns the address of a path, relative to the manifest's.

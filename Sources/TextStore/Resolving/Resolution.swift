@@ -52,10 +52,17 @@ struct Floor: Hashable, Sendable {
     }
 
     /// Returns the rank of a manifest's entry.
-    func rankOfOffered(_ entry: VersionManifest.Entry, edition: Edition?) -> Rank {
+    ///
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - edition: The edition of the manifest.
+    ///   - fetched: The rank of a fetched text that is not active. An entry that repeats the rollback to its version keeps its rank.
+    func rankOfOffered(_ entry: VersionManifest.Entry, edition: Edition?, fetched: Rank? = nil) -> Rank {
         let isOlder = rank.version.map { entry.version < $0 && !entry.shared.contains($0) } ?? false
-        if entry.isRollback, isOlder, let edition, edition > rank.epoch { return Rank(epoch: edition, version: entry.version) }
-        return Rank(epoch: rank.epoch, version: entry.version)
+        guard entry.isRollback, isOlder, let edition, edition > rank.epoch else { return Rank(epoch: rank.epoch, version: entry.version) }
+        var order = edition
+        if let fetched, fetched.version == entry.version, fetched.epoch > rank.epoch { order = min(order, fetched.epoch) }
+        return Rank(epoch: order, version: entry.version)
     }
 }
 

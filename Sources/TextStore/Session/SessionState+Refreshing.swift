@@ -54,7 +54,9 @@ extension SessionState {
         if versionSource?.remoteFile != nil {
             guard let manifest else { return nil }
             if let entry = manifest.entries[identifier] {
-                return Offer(rank: floor?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version), entry: entry)
+                let waiting = entry.isRollback ? held[identifier]?.pending[set(of: identifier)]?.rank : nil
+                let rank = floor?.rankOfOffered(entry, edition: manifest.edition, fetched: waiting)
+                return Offer(rank: rank ?? Rank(version: entry.version), entry: entry)
             }
             // A language that the manifest does not list is not translated yet, and unmet conditions hold a text back.
             guard unusable[identifier] == nil, languages?.owner(of: identifier) == nil, manifest.variants[identifier] == nil else {

@@ -62,15 +62,18 @@ extension Shelf {
 
     private func isPublished(_ text: Found, in set: String, by manifest: VersionManifest) -> Bool {
         guard let entry = manifest.entries[text.identifier] else {
-            // The manifest does not list unversioned texts.
-            return text.rank.version == nil && !manifest.problems.contains { $0.identifier == text.identifier }
+            // An unversioned text counts while the manifest does not list it, not even under conditions that are not met.
+            let isListed = manifest.variants[text.identifier] != nil || manifest.problems.contains { $0.identifier == text.identifier }
+            return text.rank.version == nil && !isListed
         }
         if let group = entry.group, set != "group/" + group { return false }
-        return rank(of: entry, text.identifier, by: manifest) == text.rank && entry.allows(text.fileDigest)
+        return rank(of: entry, text.identifier, by: manifest, text.rank) == text.rank && entry.allows(text.fileDigest)
     }
 
-    private func rank(of entry: VersionManifest.Entry, _ identifier: String, by manifest: VersionManifest) -> Rank {
-        floors.texts[identifier]?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version)
+    private func rank(
+        of entry: VersionManifest.Entry, _ identifier: String, by manifest: VersionManifest, _ fetched: Rank? = nil
+    ) -> Rank {
+        floors.texts[identifier]?.rankOfOffered(entry, edition: manifest.edition, fetched: fetched) ?? Rank(version: entry.version)
     }
 }
 

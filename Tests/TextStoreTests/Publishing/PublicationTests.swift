@@ -140,6 +140,15 @@ struct PublicationTests {
         let more = try publish(2, 50, after: some, ["faq": "other"])
         for manifest in [some, more] { #expect(Set(manifest.texts.values.map { $0.all.first?.when?.draw }) == ["legal"]) }
         #expect(more.texts["faq"]?.all.first?.group == "other")
+        // A share without a draw has that of its group, or of its text.
+        let written = Data(#"{"texts":{"faq":[{"version":"2.0.0","when":{"percent":10}},"1.0.0"]}}"#.utf8)
+        let rows: [(String, [String?])] = [("2.0.0", ["faq", nil]), ("3.0.0", ["legal", "faq", nil])]
+        for (version, draws) in rows {
+            let moved = try self.publish(["faq@\(version).txt": "text"], after: ManifestFile(reading: written)) { options in
+                (options.percents, options.groups) = (["faq": 20], ["faq": "legal"])
+            }
+            #expect(moved.manifest.texts["faq"]?.all.map(\.when?.draw) == draws)
+        }
     }
 
     @Test func `T22: devices that missed a rollback get its order until a version above the withdrawn one`() throws {

@@ -66,6 +66,21 @@ struct WithdrawnSetTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 
+    @Test(arguments: [nil, "legal"])
+    func `T7: a waiting rollback stays while later manifests repeat it`(group: String?) async throws {
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually), group: group)
+        for (revision, version) in [(1, "3.0.0"), (2, "2.0.0"), (3, "2.0.0")] {
+            let entry = #"{"version":"\#(version)","rollback":\#(revision > 1)}"#
+            bench.serve(manifest: #"{"revision":\#(revision),"texts":{"eula":\#(entry),"privacy":\#(entry)}}"#)
+            for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) \(version)") }
+            try await store.refresh()
+            if revision != 2 { #expect(try await store.activate()) }
+        }
+        #expect(try await shown(store) == ["2.0.0", "2.0.0"])
+        #expect(!bench.events.refusals.contains { $0.code == .withdrawn })
+        #expect(bench.origin.requests(to: "/eula.txt").count == 2)
+    }
+
     @Test(arguments: ["legal", "other"])
     func `T7: a waiting set stays if an unchanged member moves to another group, but not if that member has a newer version`(
         group: String
@@ -116,7 +131,11 @@ struct WithdrawnSetTests {
         #expect(try await shelf.activatePending().hasSwitched == row.isKept)
     }
 
-    @Test(arguments: [("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false)])
+    @Test(
+        arguments: [
+            ("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false),
+            (#"{"texts":{"notes":{"version":"1.0.0","when":{"percent":0}}}}"#, false),
+        ])
     func `T7: an unversioned text that waits stays unless a manifest lists it`(manifest: String, isKept: Bool) async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["notes"], activatesPending: false)
