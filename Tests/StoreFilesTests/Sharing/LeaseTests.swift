@@ -48,16 +48,18 @@ struct LeaseTests {
         #expect(try await granted { try await b.lease(1, for: .seconds(600)) } != nil)
     }
 
-    @Test(arguments: [LeaseKind.locked, .dated])
-    func `D5: a failure of the holder fails its waiters with its advice, and no later caller`(kind: LeaseKind) async throws {
-        let failure = FetchFailedElsewhere(
-            failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of \"order\"\n")
+    @Test(arguments: [LeaseKind.locked, .dated], [1, 1_000])
+    func `D5: a failure of the holder fails its waiters with its advice, and no later caller`(kind: LeaseKind, lines: Int) async throws {
+        var failure = FetchFailedElsewhere(
+            failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false,
+            message: String(repeating: "out of \"order\"\u{1}\n", count: lines))
         let holder = directory(kind)
         let users = (0..<3).map { _ in directory(kind) }
         let lease = try #require(try await granted { try await holder.lease(key, for: .seconds(600)) })
         let waiters = users.map { user in Task { [key] in try await user.lease(key, for: .seconds(600)) } }
         try await until { users.allSatisfy { $0.leaseEvents.current.waited.count == 1 } }
         lease.end(.failed(failure))
+        failure.message = String(failure.message.prefix(2_000))
         for waiter in waiters {
             guard case .failed(let received) = try await waiter.value() else {
                 Issue.record("a waiter did not fail")
@@ -155,11 +157,16 @@ struct LeaseTests {
         withExtendedLifetime(last) {}
     }
 
-    @Test func `D5: the end of a lease does not make a removed directory again`() async throws {
+    @Test func `D5: neither a prolongation nor the end of a lease makes a removed directory again`() async throws {
         let user = directory(.locked)
-        let lease = try #require(try await granted { try await user.lease(key, for: .seconds(600)) })
+        guard case .granted(let lease) = try await user.hold("a.lease", for: .seconds(600)) else {
+            Issue.record("the lease was not granted")
+            return
+        }
         try FileManager.default.removeItem(at: place.url)
-        lease.end(.saved)
+        let isHeld = try await user.perform { try user.prolong(lease, for: .seconds(600)) }
+        #expect(!isHeld)
+        user.end(lease, .saved)
         try await user.perform {}
         #expect(!FileManager.default.fileExists(atPath: place.url.path))
     }

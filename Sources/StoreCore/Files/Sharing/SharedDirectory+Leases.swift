@@ -208,13 +208,15 @@ extension SharedDirectory {
     ///
     /// - Returns: Whether this process still holds the lease.
     package func prolong(_ lease: HeldLease, for duration: Duration) throws(StoreError) -> Bool {
-        try transact { _ throws(StoreError) in
+        // A lease in a directory that was removed is lost, and the directory must not come back.
+        let isHeld: Bool? = try attempt(creating: false) { _ throws(StoreError) -> Bool in
             var note = try LeaseNote(reading: lease.file)
             guard lease.file.isNamed, note.holder == lease.id else { return false }
             note.expires = Date().timeIntervalSince1970 + duration / .seconds(1)
             try note.write(to: lease.file)
             return true
         }
+        return isHeld ?? false
     }
 
     /// Ends a lease of this process.
@@ -234,7 +236,10 @@ extension SharedDirectory {
                 switch ending {
                 case .saved, .abandoned: try transaction.folder.remove(lease.name)
                 case .notStored: try self.write(.init(holder: lease.id), to: lease)
-                case .failed(let failure): try self.write(.init(holder: lease.id, failure: failure), to: lease)
+                case .failed(var failure):
+                    // A note over its limit counts as damaged, and JSON takes up to six bytes for one byte of a message.
+                    failure.message = String(decoding: failure.message.utf8.prefix(2_000), as: UTF8.self)
+                    try self.write(.init(holder: lease.id, failure: failure), to: lease)
                 }
             }
         }
