@@ -112,15 +112,37 @@ struct OutboxBoundsTests {
         let submission = OutboxEntry.Submission(
             name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
             payload: Data())
-        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .seconds(300), requested: .zero, error: "")
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .nanoseconds(1_000_000_007), requested: .zero, error: "")
         for fact in [OutboxEntry.Fact.submitted(submission), .deferred(deferral)] {
             machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
         }
         machine.start()
         if isUndecodable { machine.markUnreadable(id) }
-        machine.replaceAll(machine.entries(), date: date)
+        machine.replaceAll(machine.entries().compactMap { OutboxEntry($0.record) }, date: date)
         machine.setDeliverer(true)
         #expect(machine.isActive(id) == !isUndecodable)
+        machine.apply(OutboxEntry(id: id, lane: "a", fact: .delivered(replacement: nil)), date: date)
+        machine.replaceAll(machine.entries(), date: date)
+        #expect(machine.items[id]?.isUnreadable == isUndecodable)
+    }
+
+    @Test(arguments: [false, true])
+    func `O17: a lane continues behind a delivery that does not end if its command leaves the lane`(_ leavesBeforeDeadline: Bool) {
+        var machine = OutboxMachine()
+        machine.register("c", version: 1)
+        let (ids, date) = ([UUID(), UUID()], Date(timeIntervalSince1970: 1_000_000_000))
+        let submission = OutboxEntry.Submission(
+            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
+            payload: Data())
+        for id in ids { machine.apply(OutboxEntry(id: id, lane: "a", fact: .submitted(submission)), date: date) }
+        machine.start()
+        machine.setDeliverer(true)
+        if !leavesBeforeDeadline { machine.passedDeadline(ids[0]) }
+        let failure = OutboxEntry.Failure(attempts: 1, date: date, error: "")
+        machine.apply(OutboxEntry(id: ids[0], lane: "a", fact: .failed(failure)), date: date)
+        #expect(machine.isActive(ids[1]) == !leavesBeforeDeadline)
+        machine.passedDeadline(ids[0])
+        #expect(machine.isActive(ids[1]))
     }
 
     @Test func `C24: a delay in the log never outlives the limit`() throws {

@@ -60,9 +60,17 @@ extension OutboxMachine {
         actions.append(.perform(id, attempt: item.attempts + 1))
     }
 
-    /// A delivery has passed its deadline: others may begin, but not in its lane.
+    /// A delivery has passed its deadline: others may begin, but not in its lane while its command is there.
     mutating func passedDeadline(_ id: UUID) {
-        if running[id] != nil { overdue.insert(id) }
+        if let lane = running[id] {
+            overdue.insert(id)
+            // Another process may have ended or moved the command, so nothing else would free its lane.
+            let isLeft = items[id]?.status != .pending || items[id]?.lane != lane
+            if isLeft, lanes[lane]?.active == id {
+                lanes[lane]?.active = nil
+                review(lane)
+            }
+        }
         fill()
     }
 
@@ -170,11 +178,13 @@ extension OutboxMachine {
         for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
         actions = oldActions
         isStarted = wasStarted
-        // A trigger may have ended delays since they were logged.
-        for (id, item) in old.items where items[id]?.status == .pending && items[id]?.deferral == item.deferral {
+        for (id, item) in old.items {
+            guard let new = items[id] else { continue }
+            if item.isUnreadable, new.submission == item.submission { markUnreadable(id) }
+            // A trigger may have ended a delay since it was logged. The duration that was read may differ by a nanosecond.
+            guard new.status == .pending, new.attempts == item.attempts, new.deferral?.date == item.deferral?.date else { continue }
             items[id]?.notBefore = item.notBefore
             items[id]?.requestedUntil = item.requestedUntil
-            if item.isUnreadable, items[id]?.submission == item.submission { markUnreadable(id) }
         }
         for id in running.keys {
             guard let item = items[id], item.status == .pending else {

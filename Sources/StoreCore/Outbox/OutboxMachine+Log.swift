@@ -280,11 +280,7 @@ extension OutboxMachine {
 
     mutating func remove(_ id: UUID) {
         guard let item = items[id] else { return }
-        // A delivery that has passed its deadline may never return, so its lane continues without it.
-        let freed = overdue.contains(id) ? running[id] : nil
-        if let freed, lanes[freed]?.active == id { lanes[freed]?.active = nil }
         leaveLane(id)
-        if let freed { review(freed) }
         setStatus(.delivered, of: id)
         deliveredCount -= 1
         items[id] = nil
@@ -348,6 +344,8 @@ extension OutboxMachine {
         } else if let position = lane.ids.lastIndex(of: id) {
             lane.ids.remove(at: position)
         }
+        // A delivery that has passed its deadline may never return, so the lane continues without it.
+        if lane.active == id, overdue.contains(id) { lane.active = nil }
         if !lane.ids.isEmpty || lane.active != nil || lane.isQueued { lanes[key] = lane }
     }
 
