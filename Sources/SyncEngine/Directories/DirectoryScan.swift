@@ -40,6 +40,8 @@ struct DirectoryScan: Sendable {
     private(set) var unreadable: [PathKey: any Error] = [:]
     /// Foreign objects that no pass can remove, with the reasons; collected only if foreign files are to be removed.
     private(set) var unremovable: [(path: PathKey, reason: String)] = []
+    /// Whether a file whose name may not be on the disk yet was not compared with its record.
+    private(set) var missesUnsettled = false
 
     /// Compares a directory with its journal, without changing anything.
     ///
@@ -70,6 +72,11 @@ struct DirectoryScan: Sendable {
             guard !present.contains(row), let path = journal.records.path(at: row), found.cause(of: path) == nil else { return nil }
             return path
         }.sorted()
+        if !missesUnsettled, !unreadable.isEmpty {
+            missesUnsettled = journal.records.indices.contains { row in
+                !journal.isSettled(row) && journal.records.path(at: row).map { found.cause(of: $0) != nil } ?? false
+            }
+        }
         // A removed directory looks empty. Accepting that would download every file into an unlinked directory.
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
@@ -167,7 +174,14 @@ struct DirectoryScan: Sendable {
             // An unflushed file with its recorded inode and no later write was torn by a power loss, not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
             // The end of the pass vouches for every record, even if this file cannot be replaced. Its version then differs from the list's.
-            if isTorn, let found = try digestIfReadable() { confirmed[path] = FileRecord(version: found.hex, digest: found, stamp: stamp) }
+            if isTorn {
+                do {
+                    if let found = try digest() { confirmed[path] = FileRecord(version: found.hex, digest: found, stamp: stamp) }
+                } catch  where error.isDenial || error.isLoss {
+                    // It can still be replaced.
+                    missesUnsettled = true
+                }
+            }
             edited[path] = stamp
             entries.append(Entry(path: path, version: isTorn ? nil : record.version, size: stamp.size, isEdited: !isTorn, isTorn: isTorn))
         }

@@ -39,7 +39,7 @@ extension TargetSession {
         try places.synchronize()
         try places.probe?(.flushEnds)
         state.withLock { state in
-            guard state.journal.unsettledCount >= Self.fewestVouched else { return }
+            guard state.mayVouch, state.journal.unsettledCount >= Self.fewestVouched else { return }
             // Without this line the digests decide. A broken journal makes the next record fail.
             try? write([.synchronizedThrough(last)], &state)
         }

@@ -48,6 +48,8 @@ final class TargetSession: Sendable {
         var openCount = 0
         /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
+        /// Whether every file that an earlier pass has left unsettled was compared. Until then, a record may describe a torn file.
+        var mayVouch = false
     }
 
     static let journalName = "journal"
@@ -124,6 +126,7 @@ final class TargetSession: Sendable {
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
             state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }.map { ($0, state.journal.records[$0]) }
+            state.mayVouch = !scan.missesUnsettled
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.uninstalled.map { .removed($0) })
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
@@ -359,7 +362,7 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
-        if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
+        if state.withLock({ $0.mayVouch ? $0.journal.unsettledCount : 0 }) > 0 { try write([.synchronized]) }
         if power {
             try state.withLock { state throws in try state.log.synchronize() }
             try places.own.synchronize()

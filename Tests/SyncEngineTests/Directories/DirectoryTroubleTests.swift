@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import StorePlatform
 import Testing
 import Trials
 @testable import SyncEngine
@@ -99,11 +100,8 @@ struct DirectoryTroubleTests {
         #expect(try bench.files == ["a": "one", "d/b": "two"])
     }
 
-    @Test(arguments: [13, 5])
-    func `S9: the passes after a power loss replace a torn file, even if the first of them fails`(size: Int) async throws {
-        let bench = try DirectoryBench(["a": "whole content", "b": "other"])
-        try await bench.sync(durability: .power)
-        // A power loss leaves a journal that has not recorded the flush, and a file with zeros.
+    /// Leaves what a power loss may leave: a journal that has not recorded the flush, and a file with zeros.
+    private func tear(_ bench: DirectoryBench, to size: Int) throws {
         let journal = bench.url.appending(path: ".storehouse/journal")
         let changes = try TargetJournal.changes(in: journal)
         let cut = try #require(changes.lastIndex(of: .synchronized))
@@ -115,6 +113,31 @@ struct DirectoryTroubleTests {
         try handle.write(contentsOf: Data(count: size))
         try handle.close()
         try FileManager.default.setAttributes([.modificationDate: modified.addingTimeInterval(-1)], ofItemAtPath: file.path)
+    }
+
+    @Test(
+        arguments: [
+            (.lists("d"), .EIO, 13), (.reads("a"), .EACCES, 13), (.reads("a"), .EACCES, 5), (.reads("a"), .EIO, 5),
+        ] as [(TargetStep, POSIXErrorCode, Int)])
+    func `S9: a pass that cannot compare a torn file replaces it or leaves it to the next pass`(
+        failing: TargetStep, code: POSIXErrorCode, size: Int
+    ) async throws {
+        let bench = try DirectoryBench(["a": "whole content", "d/b": "other"])
+        try await bench.sync(durability: .power)
+        try tear(bench, to: size)
+        bench.onStep { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
+        let error = await syncError { try await bench.sync(durability: .power) }
+        #expect((error == nil) == (size == 5), "\(error as Any)")
+        bench.probe.withLock { $0 = nil }
+        try await bench.sync(localEdits: .keepLocal, durability: .power)
+        #expect(try bench.files == ["a": "whole content", "d/b": "other"])
+    }
+
+    @Test(arguments: [13, 5])
+    func `S9: the passes after a power loss replace a torn file, even if the first of them fails`(size: Int) async throws {
+        let bench = try DirectoryBench(["a": "whole content", "b": "other"])
+        try await bench.sync(durability: .power)
+        try tear(bench, to: size)
         let plan = try await OneWaySynchronizer(processor: bench.target(durability: .power)).plan()
         #expect(plan.updates.map(\.reason) == [.unknownVersion])
         let transferred = bench.transferred
