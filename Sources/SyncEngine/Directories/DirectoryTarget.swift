@@ -320,11 +320,18 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session.places.verifyAccess(to: path)
         do {
             let part = try FilePart(of: item, in: session.places)
-            if try !part.isWholeAlready(digest: digest) {
-                try await transfer.transfer(item, into: part)
-                try Task.checkCancellation()
+            let whole: FilePart.Whole
+            do {
+                if try !part.isWholeAlready(digest: digest) {
+                    try await transfer.transfer(item, into: part)
+                    try Task.checkCancellation()
+                }
+                whole = try part.finish(digest: digest)
+            } catch  where error.isLoss {
+                // A part that the disk cannot read would fail every attempt. If discarding fails too, the first error is the one to report.
+                try? part.discard()
+                throw error
             }
-            let whole = try part.finish(digest: digest)
             if session.isStaged(item.key) {
                 try session.stage(part.stage(whole), of: item, as: path)
                 session.hasInstalled()

@@ -117,17 +117,24 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
     }
 
-    @Test func `S10: an interrupted transfer resumes where it stopped`() async throws {
+    @Test(arguments: [true, false])
+    func `S10, S25: an interrupted transfer resumes where it stopped, unless the disk cannot read its part`(isReadable: Bool) async throws {
         let text = String(repeating: "x", count: 100_000)
         bench["big"] = text
         bench.origin.withLock { $0.breaks["big"] = 60_000 }
         _ = await syncError { try await bench.sync() }
         #expect(!bench.exists("big"))
+        if !isReadable {
+            bench.origin.withLock {
+                $0.onTransfer = { _ in throw StoreError.fileSystem("reading", path: "p", errno: POSIXErrorCode.EIO.rawValue) }
+            }
+            _ = await syncError { try await bench.sync() }
+        }
         let before = bench.transferred
-        bench.origin.withLock { $0.breaks = [:] }
+        bench.origin.withLock { ($0.breaks, $0.onTransfer) = ([:], nil) }
         try await bench.sync()
         #expect(try bench.files["big"] == text)
-        #expect(bench.transferred - before == 40_000)
+        #expect(bench.transferred - before == (isReadable ? 40_000 : 100_000))
         #expect(try FileManager.default.contentsOfDirectory(atPath: bench.url.appending(path: ".storehouse/parts").path).isEmpty)
     }
 
