@@ -57,8 +57,8 @@ struct Mirror {
             // A damaged file may have left the manifest, too.
             let removals = plan.removals.map(\.local).filter { $0.version == nil }
             let damaged = updates.map(\.item.path) + removals.map(\.key.path)
-            try show.damaged(damaged)
-            return damaged.isEmpty ? 0 : 1
+            try show.damaged(damaged, skipped: plan.skipped)
+            return damaged.isEmpty && plan.skipped.isEmpty ? 0 : 1
         }
         if options.isDryRun {
             try show.plan(try await synchronizer.plan())

@@ -125,11 +125,13 @@ struct Show {
             + "; all with --json"
     }
 
-    /// Shows the files with other content than was installed.
-    func damaged(_ paths: [String]) throws {
-        if isJSON { return try json(["damaged": paths]) }
+    /// Shows the files with other content than was installed, and the files and directories that cannot be read.
+    func damaged(_ paths: [String], skipped: [SyncRefusal<PathKey>]) throws {
+        if isJSON { return try json(["damaged": paths, "skipped": skipped.map(\.key.path)]) }
         for path in paths { line("damaged \(path)") }
-        line(paths.isEmpty ? "every installed file has its content" : "\(paths.count) damaged; use --repair to download them again")
+        for skip in skipped { line("skip    \(skip.error)") }
+        let files = skipped.isEmpty ? "every installed file" : "every installed file that can be read"
+        line(paths.isEmpty ? "\(files) has its content" : "\(paths.count) damaged; use --repair to download them again")
     }
 
     func report(_ report: SyncReport, error: SyncError?) throws {

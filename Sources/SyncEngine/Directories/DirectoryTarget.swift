@@ -152,7 +152,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var scan = try DirectoryScan(
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
             acceptsLoss: layers.verification.readsAll, probe: probe)
-        scan.markDamaged(try await damagedRows(scan, journal, in: root), journal)
+        let (damaged, denied) = try await damagedRows(scan, journal, in: root)
+        scan.markDamaged(damaged, journal)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
@@ -184,7 +185,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 }
             }
         }
-        inventory.skipped = unreadable.all.map { SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error)) }
+        inventory.skipped = (unreadable.all + denied).map {
+            SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error))
+        }
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
             SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
         }

@@ -118,11 +118,14 @@ extension DirectoryTarget {
 
     /// Reads every file that matches its record.
     ///
-    /// - Returns: The rows of the files with other content.
-    func damagedRows(_ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle) async throws -> [Int] {
-        guard case .digests(let rate) = layers.verification else { return [] }
+    /// - Returns: The rows of the files with other content, and the files that the process may not read, which are as their stamps say.
+    func damagedRows(
+        _ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle
+    ) async throws -> (damaged: [Int], denied: [(path: PathKey, error: any Error)]) {
+        guard case .digests(let rate) = layers.verification else { return ([], []) }
         let excludes = excludes
         var (rows, damaged) = (scan.unchanged, [Int]())
+        var denied: [(path: PathKey, error: any Error)] = []
         while let row = rows.takeFirst(1).first {
             guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }
             try Task.checkCancellation()
@@ -136,11 +139,10 @@ extension DirectoryTarget {
             } catch  where error.isLoss {
                 damaged.append(row)
             } catch  where error.isDenial {
-                // A file that cannot be read is as its stamp says.
-                continue
+                denied.append((key, error))
             }
         }
-        return damaged
+        return (damaged, denied)
     }
 
     private func digest(of name: String, in directory: DirectoryHandle, _ rate: TransferRate?) async throws -> SHA256.Digest? {

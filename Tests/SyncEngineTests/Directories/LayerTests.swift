@@ -268,6 +268,13 @@ struct LayerTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
+    @Test func `S25: a file that the process may not read is reported as skipped, and stays`() async throws {
+        let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
+        bench.onStep { if $0 == .reads("a") { throw StoreError.fileSystem("opening", path: "/", errno: POSIXErrorCode.EACCES.rawValue) } }
+        let report = try await bench.sync(layers: layers { $0.verification = .digests(at: nil) })
+        #expect(report.skipped.map(\.key.description) == ["a"] && report.unchangedCount == 2)
+    }
+
     @Test func `S20, S25: a damaged file is no source of a move`() async throws {
         let bench = try await DirectoryBench(["a": "1 one", "z": "z"]).synced()
         try damage(bench.url.appending(path: "a"))

@@ -96,6 +96,12 @@ struct MirrorMakeTests {
         let fine = try await mirror("--verify")
         #expect(fine.code == 0 && fine.output.contains("every installed file has its content"), "\(fine.output)")
         let file = copy.url.appending(path: "a.txt")
+        if !isRoot() {
+            try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(file))
+            let unread = try await mirror("--verify")
+            #expect(unread.code == 1 && unread.output.contains("every installed file that can be read"), "\(unread.output)")
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path(file))
+        }
         let shell = #"touch -r "$0" "$0.time"; printf X | dd of="$0" conv=notrunc 2>/dev/null; touch -r "$0.time" "$0"; rm "$0.time""#
         for text in ["one more", "three", nil] {
             // The list may give the content of another file to the damaged one, or no longer have it.
