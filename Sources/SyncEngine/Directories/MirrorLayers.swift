@@ -88,12 +88,16 @@ extension DirectoryTarget {
     private var keepsReplacedFiles: Bool {
         guard let backup = layers.backup else { return false }
         func disk(of directory: URL) -> Int? {
-            // A missing directory has no disk.
-            let path = directory.resolvingSymlinksInPath().path(percentEncoded: false)
-            return (try? FileManager.default.attributesOfItem(atPath: path))?[.systemNumber] as? Int
+            // A missing directory is made on the disk of the directory above.
+            var place = directory.absoluteURL.resolvingSymlinksInPath()
+            while true {
+                let path = place.path(percentEncoded: false)
+                if let disk = (try? FileManager.default.attributesOfItem(atPath: path))?[.systemNumber] as? Int { return disk }
+                guard place.pathComponents.count > 1 else { return nil }
+                place.deleteLastPathComponent()
+            }
         }
-        // A missing backup is made on the disk of the directory above.
-        return (disk(of: backup) ?? disk(of: backup.deletingLastPathComponent())) == disk(of: directory)
+        return disk(of: backup) == disk(of: directory)
     }
 
     /// The paths that take no part in a pass; `nil` if there are none.

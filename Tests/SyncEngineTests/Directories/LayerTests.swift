@@ -72,7 +72,7 @@ struct LayerTests {
         #expect(error?.message.contains("needs 819200000 bytes") == true)
     }
 
-    @Test(arguments: ["", "d", "new"])
+    @Test(arguments: ["", "d", "new", "new/er/est"])
     func `S23, S24: files with a backup on the same disk free no space`(backup: String) async throws {
         let bench = try await DirectoryBench(["a": "1", "d/z": "z"]).synced()
         let target = bench.target(
