@@ -161,8 +161,8 @@ struct SecretTests {
         inspector.attach(outbox)
         let command = try #require(try await visitor.row("sign in", of: 2))
         for path in ["item?subject=2&row=\(command)", "list?subject=2"] {
-            let text = try #require(try await visitor.send("GET", visitor.base + path)).text
-            #expect(text.contains("RemoteError.connectionLost (transport): POST /sign-in") && !text.contains("s3cret"))
+            let shown = try #require(try await visitor.send("GET", visitor.base + path))
+            #expect(shown.text.contains("RemoteError.connectionLost (transport): POST /sign-in") && !shown.text.contains("s3cret"))
         }
         let payload = try await visitor.get("item?subject=2&row=\(command)")["record"] as? String
         #expect(payload?.contains("password") == true)

@@ -118,7 +118,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: [true, false])
-    func `S10, S25: an interrupted transfer resumes where it stopped, unless the disk cannot read its part`(isReadable: Bool) async throws {
+    func `S10: an interrupted transfer resumes where it stopped, unless the disk cannot read its part`(isReadable: Bool) async throws {
         let text = String(repeating: "x", count: 100_000)
         bench["big"] = text
         bench.origin.withLock { $0.breaks["big"] = 60_000 }
