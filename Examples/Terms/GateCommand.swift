@@ -215,7 +215,7 @@ struct GateCommand {
     private func export(_ store: TextStore, to path: String, _ screen: Screen) async throws -> Bool {
         let bytes = try await store.exportAcceptances(as: path.lowercased().hasSuffix(".csv") ? .csv : .jsonLines)
         guard path != "-" else {
-            FileHandle.standardOutput.write(bytes)
+            try FileHandle.standardOutput.write(contentsOf: bytes)
             return true
         }
         try bytes.write(to: URL(filePath: path), options: .atomic)

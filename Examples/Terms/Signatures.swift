@@ -37,7 +37,10 @@ enum Signature {
     static func verifier(_ key: URL) -> TextVerifier {
         TextVerifier { verification in
             // The digests of a signed manifest cover the texts that it lists.
-            if verification.identifier != nil, verification.version != nil { return }
+            if verification.isListed { return }
+            guard verification.identifier == nil else {
+                throw Mistake("a saved text was fetched without a key, so no signed manifest covers it")
+            }
             try check(Data(verification.bytes), verification.headers["x-signature"], key)
         }
     }
