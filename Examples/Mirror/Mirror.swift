@@ -25,7 +25,10 @@ struct Mirror {
             Show.complain("\(mistake); see mirror --help")
             exit(64)
         } catch {
-            Show.complain("\(error)")
+            // The text of such an error is for programmers.
+            let file = error as? CocoaError
+            let place = file?.filePath ?? file?.url?.path(percentEncoded: false)
+            Show.complain(place.map { "\($0): \(error.localizedDescription)" } ?? "\(error)")
             exit(3)
         }
     }

@@ -45,7 +45,9 @@ final class Screen: Sendable {
         replaceable.withLock { $0 = 0 }
     }
 
-    static func complain(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data("stars: \(text.escapedForDisplay())\n".utf8)) }
+    static func complain(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data("stars: \(text.escapedForDisplay())\n".utf8))
+    }
 
     private func put(_ lines: [String], after control: String = "") {
         try? FileHandle.standardOutput.write(contentsOf: Data((control + lines.map { $0 + "\n" }.joined()).utf8))

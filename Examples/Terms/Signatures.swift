@@ -50,7 +50,7 @@ enum Signature {
     /// - Parameter signature: The signature in Base64.
     static func check(_ bytes: Data, _ signature: String?, _ key: URL) throws {
         guard let signature, let raw = Data(base64Encoded: signature) else {
-            throw Mistake("the manifest has no signature; publish it with --key, and upload the file .sig beside it")
+            throw Mistake("the manifest has no signature in Base64; publish it with --key, and upload the file .sig beside it")
         }
         try inFolder { folder in
             let (file, mark) = (folder.appending(path: "manifest"), folder.appending(path: "sig"))
