@@ -131,7 +131,7 @@ struct Show {
         var damaged: [String]
         /// Files of the list that do not exist.
         var missing: [String] = []
-        /// Files that were written since, so that nobody knows what they should contain.
+        /// Files that were written since, so that their right content is unknown.
         var edited: [String] = []
         /// Files and directories that cannot be read.
         var skipped: [SyncRefusal<PathKey>]

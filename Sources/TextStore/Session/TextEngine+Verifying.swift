@@ -26,7 +26,7 @@ extension TextEngine {
                     record.facts.url == nil
                     && record.facts.fileDigest == (bundled[name] ?? session.read { $0.bundled[name]?.fileDigest })
                 group.addTask { [self] in
-                    // Without a verifier at its fetch, the manifest that listed the version may be anyone's.
+                    // Without a verifier at its fetch, the manifest that listed the version may be forged.
                     let verification = TextVerification(record, as: record.facts.version, isListed: record.headers != nil)
                     guard !isBundled, let refusal = await refusal(of: verification) else {
                         return (file, true)
