@@ -53,7 +53,7 @@ enum Make {
         var text = Data()
         for file in files { text += try encoder.encode(file) + Data("\n".utf8) }
         text += Data("{\"count\":\(files.count)}\n".utf8)
-        guard let url = options.output else { return FileHandle.standardOutput.write(text) }
+        guard let url = options.output else { return try FileHandle.standardOutput.write(contentsOf: text) }
         // In one step, so that a client reads the old manifest or the new one.
         try text.write(to: url, options: .atomic)
         let bytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }

@@ -25,7 +25,10 @@ struct Mirror {
             Show.complain("\(mistake); see mirror --help")
             exit(64)
         } catch {
-            Show.complain("\(error)")
+            // The text of such an error is for programmers.
+            let file = error as? CocoaError
+            let place = file?.filePath ?? file?.url?.path(percentEncoded: false)
+            Show.complain(place.map { "\($0): \(error.localizedDescription)" } ?? "\(error)")
             exit(3)
         }
     }
@@ -56,9 +59,12 @@ struct Mirror {
             let updates = (plan.updates + plan.moves.map(\.download)).filter { $0.reason == .unknownVersion }
             // A damaged file may have left the manifest, too.
             let removals = plan.removals.map(\.local).filter { $0.version == nil }
-            let damaged = updates.map(\.item.path) + removals.map(\.key.path)
-            try show.damaged(damaged, skipped: plan.skipped)
-            return damaged.isEmpty && plan.skipped.isEmpty ? 0 : 1
+            var check = Show.Check(damaged: updates.map(\.item.path) + removals.map(\.key.path), skipped: plan.skipped)
+            check.missing = plan.additions.map(\.item.path)
+            check.edited = plan.updates.filter { $0.reason == .editedLocally }.map(\.item.path)
+            check.edited += plan.removals.filter { $0.reason == .editedLocally }.map(\.local.key.path)
+            try show.check(check)
+            return check.isFine ? 0 : 1
         }
         if options.isDryRun {
             try show.plan(try await synchronizer.plan())

@@ -104,9 +104,9 @@ struct Options {
             --backup-dir <directory>
                                    keeps each file that is replaced or removed there,
                                    under its path
-            --verify               reads every installed file, prints the damaged ones,
-                                   and changes nothing
-            --repair               the same, and downloads damaged files again
+            --verify               reads every installed file, prints those that are
+                                   damaged, missing, or edited, and changes nothing
+            --repair               reads them too, and downloads such files again
             --times                applies, or writes, the times of files
             --modes                the same for their permissions, without set-user and
                                    similar bits; the owner can always read and write

@@ -22,7 +22,7 @@ struct Show {
     }
 
     static func complain(_ text: String) {
-        FileHandle.standardError.write(Data("mirror: \(text.escapedForDisplay())\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("mirror: \(text.escapedForDisplay())\n".utf8))
     }
 
     /// Shows progress until the task is canceled.
@@ -125,13 +125,31 @@ struct Show {
             + "; all with --json"
     }
 
-    /// Shows the files with other content than was installed, and the files and directories that cannot be read.
-    func damaged(_ paths: [String], skipped: [SyncRefusal<PathKey>]) throws {
-        if isJSON { return try json(["damaged": paths, "skipped": skipped.map(\.key.path)]) }
-        for path in paths { line("damaged \(path)") }
-        for skip in skipped { line("skip    \(skip.error)") }
-        let files = skipped.isEmpty ? "every installed file" : "every installed file that can be read"
-        line(paths.isEmpty ? "\(files) has its content" : "\(paths.count) damaged; use --repair to download them again")
+    /// What a check of all contents has found.
+    struct Check {
+        /// Files with other content than was installed.
+        var damaged: [String]
+        /// Files of the list that do not exist.
+        var missing: [String] = []
+        /// Files that were written since, so that their right content is unknown.
+        var edited: [String] = []
+        /// Files and directories that cannot be read.
+        var skipped: [SyncRefusal<PathKey>]
+
+        var isFine: Bool { damaged.isEmpty && missing.isEmpty && edited.isEmpty && skipped.isEmpty }
+    }
+
+    /// Shows what a check of all contents has found.
+    func check(_ check: Check) throws {
+        let groups = [("damaged", check.damaged), ("missing", check.missing), ("edited", check.edited)]
+        if isJSON {
+            return try json(Dictionary(uniqueKeysWithValues: groups + [("skipped", check.skipped.map(\.key.path))]))
+        }
+        for (word, paths) in groups { for path in paths { line(word.padding(toLength: 8, withPad: " ", startingAt: 0) + path) } }
+        for skip in check.skipped { line("skip    \(skip.error)") }
+        let found = groups.filter { !$0.1.isEmpty }.map { "\($0.1.count) \($0.0)" }
+        if !found.isEmpty { return line("\(found.joined(separator: ", ")); use --repair to download them again") }
+        line(check.skipped.isEmpty ? "every installed file has its content" : "every installed file that can be read has its content")
     }
 
     func report(_ report: SyncReport, error: SyncError?) throws {
@@ -187,7 +205,7 @@ struct Show {
         count < 10_000 ? "\(count) B" : count < 10_000_000 ? "\(count / 1000) kB" : "\(count / 1_000_000) MB"
     }
 
-    private func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+    private func write(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
 }
 
 extension SyncPlan.DownloadReason {

@@ -45,10 +45,12 @@ final class Screen: Sendable {
         replaceable.withLock { $0 = 0 }
     }
 
-    static func complain(_ text: String) { FileHandle.standardError.write(Data("stars: \(text.escapedForDisplay())\n".utf8)) }
+    static func complain(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data("stars: \(text.escapedForDisplay())\n".utf8))
+    }
 
     private func put(_ lines: [String], after control: String = "") {
-        FileHandle.standardOutput.write(Data((control + lines.map { $0 + "\n" }.joined()).utf8))
+        try? FileHandle.standardOutput.write(contentsOf: Data((control + lines.map { $0 + "\n" }.joined()).utf8))
     }
 
     /// Paints a line from its first mark on: what waits, what was refused, what holds.

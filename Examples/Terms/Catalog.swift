@@ -37,9 +37,9 @@ struct Catalog: Equatable {
     }
 
     /// Returns the names in a manifest, even those of entries that a store would refuse.
-    static func names(in manifest: Data) throws -> [String] {
-        guard let object = try JSONSerialization.jsonObject(with: manifest) as? [String: Any] else {
-            throw Mistake("the manifest is no JSON object; publish it with terms publish")
+    static func names(in manifest: Data) throws(Mistake) -> [String] {
+        guard let object = try? JSONSerialization.jsonObject(with: manifest) as? [String: Any] else {
+            throw Mistake("the manifest is no JSON object, or a part of one; upload it again, or publish it with terms publish")
         }
         return (object["texts"] as? [String: Any] ?? object).keys.sorted()
     }

@@ -110,7 +110,8 @@ struct GateCommand {
     /// Runs the command, and returns the exit code.
     func run(_ screen: Screen) async -> Int32 {
         do { return try await perform(screen) ? 0 : 2 } catch {
-            screen.complain("cannot open the gate: \(Mistake.reason(of: error))")
+            let work = isExport ? "export the acceptances" : action == .withdraw ? "withdraw the acceptances" : "open the gate"
+            screen.complain("cannot \(work): \(Mistake.reason(of: error))")
             return 1
         }
     }
@@ -215,7 +216,7 @@ struct GateCommand {
     private func export(_ store: TextStore, to path: String, _ screen: Screen) async throws -> Bool {
         let bytes = try await store.exportAcceptances(as: path.lowercased().hasSuffix(".csv") ? .csv : .jsonLines)
         guard path != "-" else {
-            FileHandle.standardOutput.write(bytes)
+            try FileHandle.standardOutput.write(contentsOf: bytes)
             return true
         }
         try bytes.write(to: URL(filePath: path), options: .atomic)

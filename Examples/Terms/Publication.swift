@@ -126,7 +126,7 @@ struct Publication: Equatable {
     static let usualJump: UInt64 = 100_000_000
 
     /// - Throws: ``Refusal``.
-    init(of sources: [Source], after last: ManifestFile?, _ options: Options = Options()) throws {
+    init(of sources: [Source], after last: ManifestFile?, _ given: Options = Options()) throws {
         manifest = ManifestFile()
         (changes, notes) = ([], [])
         var newest: [String: (version: SemanticVersion, source: Source)] = [:]
@@ -144,10 +144,17 @@ struct Publication: Equatable {
         }
         // A rollback publishes the version that is left when the newer files are gone.
         guard !newest.isEmpty else { throw Refusal("the directory has no texts; add files such as eula@1.0.0.txt") }
+        let options = given.spread(over: Set(newest.keys))
         for (name, kind) in options.rollbacks.map({ ($0, "--rollback") }) + options.groups.keys.map({ ($0, "--group") })
             + options.percents.keys.map({ ($0, "--percent") }) + options.conditions.keys.map({ ($0, "a condition") })
         where newest[name] == nil {
             throw Refusal("\(kind) names “\(name)”, which is no text of the directory; correct the name")
+        }
+        for name in options.removals.sorted() where last?.texts[name] == nil && last?.texts.keys.contains(languageOf: name) != true {
+            throw Refusal("--remove names “\(name)”, which the last manifest does not list; correct the name")
+        }
+        for name in options.removals.sorted() where newest[name] != nil || newest.keys.contains(languageOf: name) {
+            throw Refusal("--remove names “\(name)”, which still has a file in the directory; move the file away first")
         }
         try setEdition(after: last, options)
         manifest.expires = options.expires
@@ -161,7 +168,8 @@ struct Publication: Equatable {
             }
         }
         for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
-            guard options.removals.contains(identifier) else {
+            let text = identifier.split(separator: "/").dropLast().joined(separator: "/")
+            guard options.removals.contains(identifier) || options.removals.contains(text) else {
                 throw Refusal(
                     "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
                         + "ever. Add its file, or pass --remove \(identifier)")
@@ -354,4 +362,34 @@ struct Publication: Equatable {
         allowed.remove(charactersIn: ":")
         return path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path
     }
+}
+
+extension Publication.Options {
+    /// Returns the options with those of a text in languages given to each language that has none of its own.
+    func spread(over names: Set<String>) -> Self {
+        func spread<Value>(_ values: [String: Value], _ joined: (Value, Value) -> Value = { own, _ in own }) -> [String: Value] {
+            var result = values
+            for (name, value) in values where !names.contains(name) {
+                for language in names where language.hasPrefix(name + "/") {
+                    result[name] = nil
+                    result[language] = values[language].map { joined($0, value) } ?? value
+                }
+            }
+            return result
+        }
+        var options = self
+        options.rollbacks = Set(spread(Dictionary(uniqueKeysWithValues: rollbacks.map { ($0, true) })).keys)
+        (options.groups, options.percents) = (spread(groups), spread(percents))
+        options.conditions = spread(conditions) { own, general in
+            var own = own
+            (own.app, own.platforms, own.from) = (own.app ?? general.app, own.platforms ?? general.platforms, own.from ?? general.from)
+            return own
+        }
+        return options
+    }
+}
+
+extension Collection<String> {
+    /// Returns whether there is a language of a text.
+    fileprivate func contains(languageOf name: String) -> Bool { contains { $0.hasPrefix(name + "/") } }
 }

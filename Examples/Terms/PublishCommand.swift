@@ -178,8 +178,11 @@ struct PublishCommand {
     private func write(_ bytes: Data, on screen: Screen) throws {
         guard let key else {
             try bytes.write(to: file, options: .atomic)
-            // A signature of the last manifest would not fit.
-            try? FileManager.default.removeItem(at: signature)
+            if FileManager.default.fileExists(atPath: signature.path(percentEncoded: false)) {
+                // The signature of the last manifest would not fit.
+                try FileManager.default.removeItem(at: signature)
+                screen.warning("\(name).sig is deleted, and apps with the key refuse this manifest; pass --key to sign it")
+            }
             screen.good("\(name) is written: upload the texts first, and then the manifest\n")
             return
         }

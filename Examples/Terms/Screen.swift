@@ -100,7 +100,10 @@ struct Screen {
         return answer.map { ["y", "yes"].contains($0.trimmingCharacters(in: .whitespaces).lowercased()) }
     }
 
-    func complain(_ text: String) { FileHandle.standardError.write(Data((console.wrapped("terms: \(safe(text))") + "\n").utf8)) }
+    func complain(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data((console.wrapped("terms: \(safe(text))") + "\n").utf8))
+    }
 
-    func write(_ text: String) { FileHandle.standardOutput.write(Data(console.wrapped(text).utf8)) }
+    /// Writes a text. The gate goes on if a reader such as `head` has closed the output.
+    func write(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(console.wrapped(text).utf8)) }
 }

@@ -37,7 +37,10 @@ enum Signature {
     static func verifier(_ key: URL) -> TextVerifier {
         TextVerifier { verification in
             // The digests of a signed manifest cover the texts that it lists.
-            if verification.identifier != nil, verification.version != nil { return }
+            if verification.isListed { return }
+            guard verification.identifier == nil else {
+                throw Mistake("a saved text was fetched without a key, so no signed manifest covers it")
+            }
             try check(Data(verification.bytes), verification.headers["x-signature"], key)
         }
     }
@@ -47,7 +50,7 @@ enum Signature {
     /// - Parameter signature: The signature in Base64.
     static func check(_ bytes: Data, _ signature: String?, _ key: URL) throws {
         guard let signature, let raw = Data(base64Encoded: signature) else {
-            throw Mistake("the manifest has no signature; publish it with --key, and upload the file .sig beside it")
+            throw Mistake("the manifest has no signature in Base64; publish it with --key, and upload the file .sig beside it")
         }
         try inFolder { folder in
             let (file, mark) = (folder.appending(path: "manifest"), folder.appending(path: "sig"))

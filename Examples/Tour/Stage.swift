@@ -55,7 +55,7 @@ final class Stage: Sendable {
     }
 
     func complain(_ text: String) {
-        FileHandle.standardError.write(Data("tour: \(text)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("tour: \(text)\n".utf8))
     }
 
     /// Prints the last line.
@@ -121,7 +121,7 @@ final class Stage: Sendable {
                 guard let waiting = shown.waiting else { return }
                 shown.frame += 1
                 let frame = frames[shown.frame % frames.count]
-                FileHandle.standardOutput.write(Data("\r\(waiting)\(stage.paint(.yellow, frame))".utf8))
+                try? FileHandle.standardOutput.write(contentsOf: Data("\r\(waiting)\(stage.paint(.yellow, frame))".utf8))
             }
         }
     }
@@ -135,7 +135,7 @@ final class Stage: Sendable {
         shown.withLock { shown in
             let clearsSpinner = shown.waiting != nil
             shown.waiting = nil
-            FileHandle.standardOutput.write(Data(((clearsSpinner ? "\r\u{1B}[K" : "") + text).utf8))
+            try? FileHandle.standardOutput.write(contentsOf: Data(((clearsSpinner ? "\r\u{1B}[K" : "") + text).utf8))
         }
     }
 

@@ -39,7 +39,7 @@ final class Terminal: Sendable {
 
     func summary(_ text: String) { write("\n\(text)\n\n") }
 
-    static func complain(_ text: String) { FileHandle.standardError.write(Data("orgs: \(text)\n".utf8)) }
+    static func complain(_ text: String) { try? FileHandle.standardError.write(contentsOf: Data("orgs: \(text)\n".utf8)) }
 
     private func bold(_ text: String) -> String { console.paint(.bold, text) }
 
@@ -48,7 +48,7 @@ final class Terminal: Sendable {
     private func write(_ text: String) {
         let text = console.wrapped(text)
         isWaiting.withLock { isWaiting in
-            FileHandle.standardOutput.write(Data(((isWaiting ? "\r\u{1B}[K" : "") + text).utf8))
+            try? FileHandle.standardOutput.write(contentsOf: Data(((isWaiting ? "\r\u{1B}[K" : "") + text).utf8))
             isWaiting = false
         }
     }

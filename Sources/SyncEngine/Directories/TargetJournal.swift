@@ -82,6 +82,9 @@ struct TargetJournal: Sendable {
         knownUnsettledCount = line >= count - 1 ? 0 : nil
     }
 
+    /// Whether everything that the changes describe is on the disk.
+    var isSynchronized: Bool { settledThrough >= count }
+
     /// Returns whether the journal records the name of a path as flushed.
     func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
 

@@ -172,6 +172,9 @@ final class TargetPlaces: Sendable {
         touched.withLock { _ = $0.insert(path.directory(depth ?? path.parts.count - 1)) }
     }
 
+    /// Whether a name has changed since the last flush.
+    var hasTouched: Bool { touched.withLock { !$0.isEmpty } }
+
     /// Flushes all changed names and, if the system can, all files.
     func synchronize() throws {
         // The next call flushes later changes.

@@ -11,6 +11,7 @@ extension TargetSession {
     func describe(_ path: RelativePath, key: PathKey, mode: UInt16?, modified: Int64?) throws {
         let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
             try places.probe?(.describes(key.path))
+            places.touch(path)
             guard let file = try OpenFile(reading: name, in: directory) else { return false }
             let (status, known) = (try file.status(), state.withLock { $0.journal.records[key] })
             guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }

@@ -349,7 +349,9 @@ final class TargetSession: Sendable {
             }
             if isEqual { try write([.rebuilt]) }
         }
-        let power = places.durability == .power
+        // A pass over a directory that is equal to the source already, and was flushed, changes nothing.
+        let isFlushed = state.withLock { $0.journal.isSynchronized } && !places.hasTouched
+        let power = places.durability == .power && !isFlushed
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
         if power {
             do {
@@ -362,7 +364,7 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
-        if state.withLock({ $0.mayVouch ? $0.journal.unsettledCount : 0 }) > 0 { try write([.synchronized]) }
+        if state.withLock({ $0.mayVouch && !$0.journal.isSynchronized }) { try write([.synchronized]) }
         if power {
             try state.withLock { state throws in try state.log.synchronize() }
             try places.own.synchronize()

@@ -10,6 +10,11 @@ public struct TextVerification: Sendable {
     public let bytes: [UInt8]
     /// The response's header fields by their lowercase names, without `set-cookie`.
     public let headers: [String: String]
+    /// Whether a manifest that a verifier has accepted lists the bytes, with their digest if it states one. `false` for a manifest, for an
+    /// unversioned text, and for a saved text that was fetched without a verifier.
+    ///
+    /// A later verifier sees a text that an earlier one has accepted with the same value.
+    public let isListed: Bool
 
     /// Makes a verification, for tests of a verifier.
     ///
@@ -18,11 +23,15 @@ public struct TextVerification: Sendable {
     ///   - version: The version that the manifest lists for the bytes.
     ///   - bytes: The bytes as the server sent them.
     ///   - headers: The response's header fields by their lowercase names.
-    public init(identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:]) {
+    ///   - isListed: Whether a manifest that a verifier has accepted lists the bytes.
+    public init(
+        identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:], isListed: Bool = false
+    ) {
         self.identifier = identifier
         self.version = version
         self.bytes = bytes
         self.headers = headers
+        self.isListed = isListed
     }
 }
 
@@ -93,9 +102,11 @@ public struct TextVerifier: Sendable {
 
 extension TextVerification {
     /// Makes a verification of a saved text.
-    init(_ record: TextRecord, as version: SemanticVersion?) {
+    init(_ record: TextRecord, as version: SemanticVersion?, isListed: Bool) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
-        self.init(identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers)
+        self.init(
+            identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers ?? [:],
+            isListed: isListed && version != nil)
     }
 
     /// Returns header fields by their lowercase names; values of the same name are joined (RFC 9110 §5.3). Drops cookies, which stay off

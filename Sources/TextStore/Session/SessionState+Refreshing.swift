@@ -259,7 +259,7 @@ extension SessionState {
             let facts = TextRecord.Facts(
                 version: version, epoch: offer.rank.epoch, digest: found.digest, fileDigest: found.fileDigest, isVerified: true,
                 fetchedAt: now)
-            return .copy(TextRecord(identifier: identifier, text: found.text, facts: facts))
+            return .copy(TextRecord(identifier: identifier, text: found.text, facts: facts, headers: [:]))
         }
         do throws(TextStoreError) {
             let file = try address(of: entry, source)

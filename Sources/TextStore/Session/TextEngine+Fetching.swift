@@ -207,7 +207,7 @@ extension TextEngine {
             fileDigest: response.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
             isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
         return TextRecord(
-            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(response.headers))
+            identifier: item.identifier, text: text, facts: facts, headers: verify.map { _ in TextVerification.fields(response.headers) })
     }
 
     /// Evaluates a 304 response: the known bytes are those of the offered version. Returns `nil` if they were known as such.
@@ -224,7 +224,7 @@ extension TextEngine {
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers)
+        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers ?? verify.map { _ in [:] })
     }
 
     // MARK: The origin

@@ -26,7 +26,9 @@ extension TextEngine {
                     record.facts.url == nil
                     && record.facts.fileDigest == (bundled[name] ?? session.read { $0.bundled[name]?.fileDigest })
                 group.addTask { [self] in
-                    guard !isBundled, let refusal = await refusal(of: TextVerification(record, as: record.facts.version)) else {
+                    // Without a verifier at its fetch, the manifest that listed the version may be forged.
+                    let verification = TextVerification(record, as: record.facts.version, isListed: record.headers != nil)
+                    guard !isBundled, let refusal = await refusal(of: verification) else {
                         return (file, true)
                     }
                     report(.refused(refusal))
@@ -105,7 +107,9 @@ extension TextEngine {
                 try TextValidation.check(response, expected)
                 try await verify.verify(TextVerification(response, item.identifier, item.rank.version), time)
             case .notModified:
-                if let known, known.rank != item.rank { try await verify.verify(TextVerification(known, as: item.rank.version), time) }
+                if let known, known.rank != item.rank {
+                    try await verify.verify(TextVerification(known, as: item.rank.version, isListed: true), time)
+                }
             }
             return result
         } catch {
@@ -117,6 +121,8 @@ extension TextEngine {
 extension TextVerification {
     /// The bytes of a response, for the verifier.
     fileprivate init(_ response: RemoteText, _ identifier: String? = nil, _ version: SemanticVersion? = nil) {
-        self.init(identifier: identifier, version: version, bytes: Array(response.bytes), headers: Self.fields(response.headers))
+        self.init(
+            identifier: identifier, version: version, bytes: Array(response.bytes), headers: Self.fields(response.headers),
+            isListed: version != nil)
     }
 }

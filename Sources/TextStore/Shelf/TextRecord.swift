@@ -8,10 +8,11 @@ final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
-    /// The response's header fields by their lowercase names; saved only for a verifier, which sees them again at the next start.
-    let headers: [String: String]
+    /// The response's header fields by their lowercase names, which a verifier sees again at the next start; `nil` for a text that was
+    /// fetched without a verifier, so that no verified manifest covers it.
+    let headers: [String: String]?
 
-    init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {
+    init(identifier: String, text: String, facts: Facts, headers: [String: String]? = nil) {
         self.identifier = identifier
         self.text = text
         self.facts = facts
@@ -44,7 +45,7 @@ final class TextRecord: Equatable, Sendable {
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
-        if !headers.isEmpty {
+        if let headers {
             writer.put(all: headers.sorted { $0.key < $1.key }) { writer, field in
                 writer.put(field.key)
                 writer.put(field.value)
@@ -85,7 +86,7 @@ final class TextRecord: Equatable, Sendable {
         do throws(ByteReader.Foreign) {
             let identifier = try reader.text(), facts = try reader.facts()
             let text = try reader.text()
-            let headers = reader.isAtEnd ? [:] : try reader.table { reader throws(ByteReader.Foreign) in try reader.text() }
+            let headers = reader.isAtEnd ? nil : try reader.table { reader throws(ByteReader.Foreign) in try reader.text() }
             guard reader.isAtEnd else { return nil }
             self.init(identifier: identifier, text: text, facts: facts, headers: headers)
         } catch {

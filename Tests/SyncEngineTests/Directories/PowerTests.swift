@@ -173,16 +173,21 @@ struct PowerTests {
         #expect(error?.stage == .end)
         #expect(((error?.underlyingError as? StoreError)?.underlyingError as? POSIXError)?.code == .EIO)
         #expect(error?.report?.removedCount == 1)
-        bench.probe.withLock { $0 = nil }
+        let flushes = Lock(0)
+        bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
         #expect(try await bench.sync(durability: .power).unchangedCount == 3, "the directory is unlocked, and its files are kept")
+        #expect(flushes.withLock { $0 } == 1, "the next pass flushes the removal, although it changes nothing")
     }
 
-    @Test func `S9: a complete pass flushes once at its end`() async throws {
+    @Test func `S9: a complete pass flushes once at its end, and an unchanged pass never`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
-        let bench = try Self.bench(3)
+        let bench = try Self.bench(4)
         try await bench.sync(durability: .power)
         let flushes = Lock(0)
         bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
+        bench["d0/f0"] = nil
+        try await bench.sync(durability: .power)
+        #expect(flushes.withLock { $0 } == 1)
         try await bench.sync(durability: .power)
         #expect(flushes.withLock { $0 } == 1)
     }

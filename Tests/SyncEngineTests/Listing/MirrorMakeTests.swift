@@ -117,6 +117,11 @@ struct MirrorMakeTests {
             #expect(try await mirror("--repair").code == 0)
             #expect(try copy.files["a.txt"] == text)
         }
+        try FileManager.default.removeItem(at: copy.url.appending(path: "d/b é.txt"))
+        try copy.write("written since", ".hidden")
+        let changed = try await mirror("--verify")
+        #expect(changed.code == 1 && changed.output.contains("missing d/b é.txt"), "\(changed.output)")
+        #expect(changed.output.contains("edited  .hidden") && changed.output.contains("1 missing, 1 edited;"), "\(changed.output)")
     }
 
     @Test(arguments: [false, true])

@@ -317,9 +317,10 @@ struct LanguageTests {
                 for tag in chain.map(\.description) { if let version = published[tag] { highest[tag] = max(highest[tag] ?? 0, version) } }
                 let expected = try #require(chain.map(\.description).first { highest[$0] != nil })
                 let text = try await store.text(for: "eula")
+                let (language, version) = (text.language, text.version)
                 #expect(
-                    text.language == expected && text.version?.major == highest[expected].map(UInt64.init) && !text.isBelowFloor,
-                    "seed \(seed), step \(step): \(text.language ?? "-") \(text.version?.description ?? "-"), \(preferred), \(published)")
+                    language == expected && version?.major == highest[expected].map(UInt64.init) && !text.isBelowFloor,
+                    "seed \(seed), step \(step): \(language ?? "-") \(version?.description ?? "-"), \(preferred), \(published)")
             }
             observer?.cancel()
         }

@@ -72,6 +72,8 @@ struct PublicationTests {
             (refusal(["eula@3.0.0.txt": "three"]) { $0.percents = ["eula": 10] }, "publish that version to all devices first"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["faq": 10] }, "correct the name"),
             (refusal(["eula@2.0.0.txt": "two"], after: high) { ($0.recovers, $0.revision) = (true, UInt64.max) }, "leave it out"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.removals = ["eula"] }, "move the file away first"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.removals = ["faq"] }, "correct the name"),
         ]
         for (message, remedy) in cases { #expect(message.contains(remedy), "\(message)") }
     }
@@ -125,6 +127,24 @@ struct PublicationTests {
         let all = try publish(["eula@2.1.0.txt": "three"], after: more).manifest
         #expect(all.texts["eula"]?.all.map(\.version) == ["2.1.0"] && all.texts["eula"]?.all.first?.when == nil)
         #expect(try VersionManifest(parsing: more.bytes()).problems == [])
+    }
+
+    @Test func `T22: an option of a text applies to each of its languages that has none of its own`() throws {
+        let names = ["eula/de", "eula/en"]
+        func texts(_ version: Int) -> [String: String] {
+            Dictionary(uniqueKeysWithValues: names.map { ("\($0)@\(version).0.0.txt", "\($0) \(version)") })
+        }
+        let first = try publish(texts(1)).manifest
+        let second = try publish(texts(2), after: first) { options in
+            (options.percents, options.groups) = (["eula": 10, "eula/en": 20], ["eula": "legal"])
+            options.conditions = ["eula": .init(from: "2030-01-01T00:00:00Z", app: "1.0.0"), "eula/en": .init(app: "3.0.0")]
+        }.manifest
+        let entries = names.map { second.texts[$0]?.all.first }
+        #expect(entries.map { $0?.when?.percent } == [10, 20] && entries.map { $0?.group } == ["legal", "legal"])
+        #expect(entries.map { $0?.when?.app } == ["1.0.0", "3.0.0"] && entries.allSatisfy { $0?.when?.from != nil })
+        let back = try publish(texts(1), after: publish(texts(2), after: first).manifest) { $0.rollbacks = ["eula"] }.manifest
+        #expect(names.allSatisfy { back.texts[$0]?.all.first?.rollback == true })
+        #expect(try publish(["faq@1.0.0.txt": "faq"], after: second) { $0.removals = ["eula"] }.manifest.texts.keys.sorted() == ["faq"])
     }
 
     @Test func `T21, T22: a share of a set reaches the same devices with each text, and a raised share keeps its draw`() throws {
@@ -275,7 +295,7 @@ struct PublishCommandTests {
         let (folder, text) = (place.file("check").path(percentEncoded: false), place.file("check.sig").path(percentEncoded: false))
         let verify: @Sendable (TextVerification) async throws -> Void = { verification in
             // The digests of a signed manifest cover its texts.
-            if verification.identifier != nil, verification.version != nil { return }
+            if verification.isListed { return }
             struct Forged: Error {}
             guard let field = verification.headers["x-signature"], let raw = Data(base64Encoded: field) else { throw Forged() }
             try Data(verification.bytes).write(to: URL(filePath: folder))

@@ -119,6 +119,7 @@ struct SignatureTests {
         bench.origin.goDown()
         let seen = WatchedState<[String]>([])
         let store = try await started { verification in
+            #expect(!verification.isListed)
             seen.update { $0.append("\(verification.identifier ?? "manifest") \(verification.version?.description ?? "-")") }
         }
         let eula = try await store.text(for: bench.source("eula"))
@@ -126,6 +127,18 @@ struct SignatureTests {
         #expect(seen.current.sorted() == ["eula 2.0.0", "manifest -", "privacy 2.0.0"])
         // A store without a verifier shows the mark that the files contain.
         #expect(try await started(nil).text(for: bench.source("eula")).isVerified == false)
+    }
+
+    @Test(arguments: [true, false])
+    func `T15: a verifier that relies on the manifest refuses what was saved without one`(isVerifiedFirst: Bool) async throws {
+        serve(2)
+        let accepts = WatchedState(true)
+        let verify: @Sendable (TextVerification) async throws -> Void = { if !$0.isListed, !accepts.current { throw Refused() } }
+        try await started(isVerifiedFirst ? verify : nil).refresh()
+        bench.origin.goDown()
+        accepts.update { $0 = false }
+        let text = try await started(verify).text(for: bench.source("eula"))
+        #expect(line(text) == (isVerifiedFirst ? "2.0.0 cache: Remote terms 2" : "1.0.0 bundle: Bundled terms 1 (below floor)"))
     }
 
     @Test func `T15: a changed verifier verifies texts that its predecessor accepted`() async throws {
