@@ -132,7 +132,7 @@ struct Publication: Equatable {
         var newest: [String: (version: SemanticVersion, source: Source)] = [:]
         for source in sources.sorted(by: { $0.path < $1.path }) {
             let (identifier, version) = try Self.name(of: source.path)
-            try Self.check(source, options.limit)
+            try Self.check(source, given.limit)
             if let known = newest[identifier] {
                 if known.version == version {
                     throw Refusal(
