@@ -115,6 +115,21 @@ struct SecretTests {
         #expect(item.status == 200 && !item.text.contains("s3cret"))
     }
 
+    @Test func `I5, H12: an error around that of a transport brings no secret to the page`() {
+        let causes: [any Error] = [
+            RemoteError(.transport, .connectionLost, operation: "GET /things", "s3cret"), TransportFailure(.connectionLost, "s3cret"),
+        ]
+        for cause in causes {
+            let wrapped = StoreError(.cacherFailed, "cannot read", underlyingError: cause)
+            for error in [wrapped, SyncError(.stageFailed, "cannot list: \(wrapped)", underlyingError: wrapped)] as [any Error] {
+                let text = errorText(error, 500)
+                #expect(text.contains("cannot read (underlying: ") && text.contains("connectionLost") && !text.contains("s3cret"), "\(text)")
+            }
+        }
+        let refused = RemoteError(.status, .badStatus, operation: "GET /things", "404; check the path")
+        #expect(errorText(StoreError(.cacherFailed, "cannot read", underlyingError: refused), 500).contains("check the path"))
+    }
+
     /// A request with a secret in each place.
     private static func route(_ number: Int) -> Route {
         let isPost = number % 3 == 0
