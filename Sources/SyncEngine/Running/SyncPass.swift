@@ -184,7 +184,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     private func remove(_ plan: SyncPlan<Item>) async throws {
         let removals = plan.removals
         guard !removals.isEmpty, !board.mustStop else { return }
-        board.enter(.removals, items: .exactly(removals.count), bytes: plan.removalBytes)
+        board.enter(.removals, items: .exactly(removals.count))
         var done = 0
         while done < removals.count, !board.mustStop {
             try Task.checkCancellation()
