@@ -74,8 +74,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
                 report.leftOut = leftOut
                 if options.downloadsContents { report.pendingDownloadCount -= leftOut.count }
             }
-            // A removed item may be the previous form of a refused one.
-            if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
+            if plan.removesFirst { try await remove(plan) }
             // A link that is gone may have the name of a new file.
             try await apply(plan.metadata.filter { $0.item == nil })
             try await move(&plan)
