@@ -197,6 +197,18 @@ struct PowerTests {
         #expect(flushes.withLock { $0 } == 2, "the first pass with power flushes what the pass with crash has written")
     }
 
+    @Test func `S9, S10: a pass that has only received a part of a file flushes it`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(3)
+        try await bench.sync(durability: .power)
+        bench["part"] = String(repeating: "part ", count: 20_000)
+        bench.origin.withLock { $0.breaks["part"] = 50_000 }
+        let flushes = Lock(0)
+        bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
+        #expect(await syncError { try await bench.sync(durability: .power) }?.code == .incomplete)
+        #expect(flushes.withLock { $0 } == 1)
+    }
+
     @Test func `S9: a pass flushes again if a process ended before it had flushed the journal`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(3)
