@@ -2,7 +2,6 @@ internal import Foundation
 internal import RemoteHTTP
 internal import RemoteRouting
 internal import StoreCore
-internal import SyncEngine
 
 /// A host on the page: its open and its last exchanges.
 ///
@@ -116,13 +115,23 @@ private struct WatchedTransport: Transport {
 }
 
 /// The text of an error, without what a transport may have repeated of a request.
-func errorText(_ error: any Error, _ limit: Int) -> String {
-    if let error = error as? SyncError {
-        // The message of an incomplete pass repeats the text of its first failure.
-        let message = error.code == .incomplete ? "items failed" : error.message
-        let cause = error.underlyingError.map { " (underlying: \(errorText($0, limit)))" } ?? ""
-        return "SyncError.\(error.code.rawValue): \(message)\(cause)".short(limit)
+func errorText(_ error: any Error, _ limit: Int) -> String { errorText("\(error)", limit) }
+
+/// The description of an error, without the message of a transport's error, even if another error contains it.
+func errorText(_ text: String, _ limit: Int) -> String {
+    var text = text
+    // The description of a `RemoteError` has its code and stage, the operation, and the message; that of a failure its code and message.
+    for (name, count) in [("RemoteError.", 2), ("TransportFailure.", 1)] {
+        var pieces = text.components(separatedBy: name)
+        for index in pieces.indices.dropFirst() {
+            let parts = pieces[index].components(separatedBy: ": ")
+            if ["(build)", "(status)", "(decode)"].contains(where: { parts[0].hasSuffix($0) }) { continue }
+            // Nothing shows where the message ends.
+            pieces[index] = parts.prefix(count).joined(separator: ": ")
+            pieces.removeSubrange((index + 1)...)
+            break
+        }
+        text = pieces.joined(separator: name)
     }
-    guard let error = error as? RemoteError, ![.build, .status, .decode].contains(error.stage) else { return "\(error)".short(limit) }
-    return "RemoteError.\(error.code.rawValue) (\(error.stage.rawValue)): \(error.operation)".short(limit)
+    return text.short(limit)
 }

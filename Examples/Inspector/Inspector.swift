@@ -40,6 +40,7 @@ public final class Inspector: Sendable {
     ///
     /// - Parameter redacting: The names of the fields whose values are hidden in records, commands and the queries of addresses, without
     ///   regard to case, `_` and `-`. Without names, those that commonly hold a secret, such as `password` and `token`.
+    ///   A record that is not `Encodable` and has such a field is hidden as a whole.
     /// - Throws: An error if the system refuses a socket or a thread.
     public static func start(redacting: Set<String> = []) async throws -> Inspector {
         try Inspector(redacting: redacting, policy: Policy())

@@ -176,7 +176,7 @@ final class OutboxSubject: Subject {
                         .string(command.name), .string(Self.state(of: command.status)), .string(command.lane.short(200)),
                         .int(command.attempts),
                         .milliseconds(.seconds(Date().timeIntervalSince(command.submittedAt))),
-                        .string(Self.lastError(of: command, 500) ?? ""),
+                        .string(command.lastError.map { errorText($0, 500) } ?? ""),
                     ]
                 )
             })
@@ -191,17 +191,8 @@ final class OutboxSubject: Subject {
             title: command.name,
             facts: [
                 ("state", .string(Self.state(of: command.status))), ("lane", .string(command.lane)), ("attempts", .int(command.attempts)),
-                ("last error", Self.lastError(of: command, 2_000).map { .string($0) } ?? .null),
+                ("last error", command.lastError.map { .string(errorText($0, 2_000)) } ?? .null),
             ], record: payload ?? "\(command.payload.count) bytes that are not JSON", isJSON: payload != nil)
-    }
-
-    /// The text of the last error, without what a transport may have repeated of a request.
-    private static func lastError(of command: OutboxCommand, _ limit: Int) -> String? {
-        guard let text = command.lastError else { return nil }
-        // The description of a `RemoteError`: its code and stage, the operation, and the message.
-        let parts = text.components(separatedBy: ": ")
-        let isShown = ["(build)", "(status)", "(decode)"].contains { parts[0].hasSuffix($0) }
-        return (text.hasPrefix("RemoteError.") && !isShown ? parts.prefix(2).joined(separator: ": ") : text).short(limit)
     }
 
     private static func state(of status: OutboxCommand.Status) -> String {

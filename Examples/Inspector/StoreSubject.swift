@@ -265,7 +265,25 @@ struct Redactor: Sendable {
         if let value = value as? any Encodable, let data = try? encoder.encode(value), let text = text(ofJSON: data) {
             return (text, true)
         }
-        return (String(describing: value).short(Self.limit), false)
+        return (hasSecret(value) ? "‹hidden›, a \(type(of: value))" : String(describing: value).short(Self.limit), false)
+    }
+
+    /// Returns whether a description of a value shows a field with a secret name.
+    private func hasSecret(_ value: Any) -> Bool {
+        let mirror = Mirror(reflecting: value)
+        switch mirror.displayStyle {
+        // A description names the class only.
+        case .class: return false
+        case .collection, .dictionary, .optional, .set: break
+        default:
+            // The app has written the description.
+            if value is any CustomStringConvertible || value is any CustomDebugStringConvertible { return false }
+        }
+        return mirror.children.contains { label, child in
+            // An entry of a dictionary is a tuple of its key and value.
+            let name = label == "key" ? child as? String : label
+            return name.map { names.contains(Self.plain($0)) } ?? false || hasSecret(child)
+        }
     }
 
     /// Formats JSON; `nil` for other bytes.

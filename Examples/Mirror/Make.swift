@@ -66,7 +66,8 @@ enum Make {
         guard !options.isDisjoint(with: [.times, .modes]) else { return nil }
         return FileMetadata(
             mode: options.contains(.modes) ? status.permissions & 0o777 : nil,
-            modified: options.contains(.times) ? Int64((Double(status.modified) / 1e9).rounded(.down)) : nil)
+            // Rounded down without a `Double`, which would round the last nanoseconds of a second up.
+            modified: options.contains(.times) ? (status.modified - (status.modified < 0 ? 999_999_999 : 0)) / 1_000_000_000 : nil)
     }
 
     /// The paths of the directories above a path.

@@ -39,20 +39,24 @@ struct Origin: FileTransfer {
     }
 
     /// Downloads a file piece by piece, each as soon as the rate allows it.
-    private func stream(_ host: RemoteHost, _ route: Route, into part: FilePart, canResume: Bool, _ rate: TransferRate) async throws {
-        var route = route
+    private func stream(_ host: RemoteHost, _ whole: Route, into part: FilePart, canResume: Bool, _ rate: TransferRate) async throws {
+        var route = whole
         let point = canResume ? part.resumePoint : nil
         if let point {
             route.headers.append("Range", "bytes=\(point.offset)-")
             route.headers.append("If-Range", point.validator)
         }
         let bytes = try await host.bytes(for: route)
-        let isPartial = bytes.response.status == 206
+        let (isPartial, stated) = (bytes.response.status == 206, bytes.response.fields["ETag"])
         if isPartial, bytes.response.fields["Content-Range"]?.hasPrefix("bytes \(point?.offset ?? 0)-") != true {
             throw Options.Mistake(description: "the server sent another part of the file than was requested")
         }
+        // A server that ignores `If-Range` sends the rest of a file that has changed.
+        if isPartial, let point, let stated, stated != point.validator {
+            return try await stream(host, whole, into: part, canResume: false, rate)
+        }
         // A weak validator does not prove that the bytes are the same (RFC 9110 §8.8.1).
-        let tag = bytes.response.fields["ETag"].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+        let tag = stated.flatMap { $0.hasPrefix("W/") ? nil : $0 }
         try part.begin(at: isPartial ? point?.offset ?? 0 : 0, validator: tag)
         for try await piece in bytes {
             try await rate.take(piece.count)

@@ -115,6 +115,22 @@ struct SecretTests {
         #expect(item.status == 200 && !item.text.contains("s3cret"))
     }
 
+    @Test func `I5, H12: an error around that of a transport brings no secret to the page`() {
+        let causes: [any Error] = [
+            RemoteError(.transport, .connectionLost, operation: "GET /things", "s3cret"), TransportFailure(.connectionLost, "s3cret"),
+        ]
+        for cause in causes {
+            let wrapped = StoreError(.cacherFailed, "cannot read", underlyingError: cause)
+            for error in [wrapped, SyncError(.stageFailed, "cannot list: \(wrapped)", underlyingError: wrapped)] as [any Error] {
+                let text = errorText(error, 500)
+                #expect(text.contains("cannot read (underlying: ") && text.contains("connectionLost"))
+                #expect(!text.contains("s3cret"), "\(text)")
+            }
+        }
+        let refused = RemoteError(.status, .badStatus, operation: "GET /things", "404; check the path")
+        #expect(errorText(StoreError(.cacherFailed, "cannot read", underlyingError: refused), 500).contains("check the path"))
+    }
+
     /// A request with a secret in each place.
     private static func route(_ number: Int) -> Route {
         let isPost = number % 3 == 0
@@ -166,6 +182,18 @@ struct SecretTests {
         }
         let payload = try await visitor.get("item?subject=2&row=\(command)")["record"] as? String
         #expect(payload?.contains("password") == true)
+    }
+
+    @Test func `I5: a description with a secret field is hidden as a whole`() {
+        struct Login: Sendable {
+            var name = "Ada"
+            var accessToken: String? = "s3cret"
+        }
+        struct Name: Sendable { var first = "Ada" }
+        let redactor = Redactor(names: Redactor.usualNames)
+        let secrets: [any Sendable] = [Login(), [Login()], ["a": Login()], ["password": Name()]]
+        for secret in secrets { #expect(redactor.text(of: secret).text.hasPrefix("‹hidden›, a ")) }
+        for other in [Name(), [Name()], ["a": Name()]] as [any Sendable] { #expect(redactor.text(of: other).text.contains("Ada")) }
     }
 
     @Test func `I5: an address hides the query values with the names of the inspector`() {

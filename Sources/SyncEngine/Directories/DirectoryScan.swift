@@ -105,7 +105,13 @@ struct DirectoryScan: Sendable {
         var inner: [String] = []
         var listing = try directory.list()
         while let entry = try listing.next() {
-            if prefix.isEmpty, entry.name == RelativePath.reserved { continue }
+            if prefix.isEmpty, NameFolding.all.fold(entry.name) == RelativePath.reserved {
+                // Where the disk does not fold names, another spelling is the user's, but no list can contain it.
+                if entry.name != RelativePath.reserved, folding.isEmpty, !keepsForeign {
+                    unremovable.append((PathKey(entry.name), "its name is reserved for the target"))
+                }
+                continue
+            }
             // A list cannot contain such a name, and its repaired text may be the name of another file.
             guard entry.isUTF8 else {
                 if !keepsForeign { unremovable.append((PathKey(prefix + entry.name), "its name is not UTF-8")) }

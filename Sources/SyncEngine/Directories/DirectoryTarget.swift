@@ -297,6 +297,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             removing: Set((plan.removals + plan.moves.compactMap(\.removal)).lazy.map(\.local.key)),
             staging: Set(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key)),
             installing: plan.downloads.count + plan.moves.count)
+        // Here, where no worker has to wait for it.
+        if durability == .power, !plan.downloads.isEmpty { _ = try session.places.flushesFileSystem() }
         try session.forgetVanished()
         // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
         // has failed.

@@ -159,8 +159,11 @@ public struct ListedFile: FileItem, Hashable, Codable {
     public func encode(to encoder: any Encoder) throws {
         var file = encoder.container(keyedBy: CodingKeys.self)
         try file.encode(path, forKey: .path)
-        try file.encodeIfPresent(tag, forKey: .version)
-        try file.encodeIfPresent(sha256, forKey: .sha256)
+        // With a version or a digest, an object without content would be decoded as a file.
+        if metadata?.kind ?? .file == .file {
+            try file.encodeIfPresent(tag, forKey: .version)
+            try file.encodeIfPresent(sha256, forKey: .sha256)
+        }
         try file.encodeIfPresent(byteCount, forKey: .size)
         try file.encodeIfPresent(url, forKey: .url)
         guard let metadata else { return }

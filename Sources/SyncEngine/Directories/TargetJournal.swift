@@ -16,6 +16,8 @@ struct TargetJournal: Sendable {
     private(set) var isBeginning = false
     /// The last change up to which all names are known to be on the disk. For later changes, the digest decides after a power loss.
     private var settledThrough = 0
+    /// The last change that a pass with `.power` has flushed, together with everything before it.
+    private var flushedThrough = 0
     /// The number of records with a later change; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
     /// The number of changes.
@@ -68,7 +70,9 @@ struct TargetJournal: Sendable {
         case .beginning: isBeginning = true
         case .rebuilt: (isRebuilding, isBeginning) = (false, false)
         case .synchronized: settle(through: count)
-        case .synchronizedThrough(let line): settle(through: line)
+        case .synchronizedThrough(let line):
+            settle(through: line)
+            if line >= count { flushedThrough = count }
         case .placed(let path, let link): placed[path] = Array(([link] + (placed[path] ?? [])).prefix(2))
         case .displaced(let path): placed[path] = nil
         }
@@ -82,8 +86,14 @@ struct TargetJournal: Sendable {
         knownUnsettledCount = line >= count - 1 ? 0 : nil
     }
 
-    /// Whether everything that the changes describe is on the disk.
-    var isSynchronized: Bool { settledThrough >= count }
+    /// The mark of a pass with `.power` that has flushed everything before it, the journal included.
+    ///
+    /// A `.synchronized` is no such mark: it also ends a pass with `.crash`, and comes before the flush of the journal. Older versions read
+    /// the mark as a `.synchronized`.
+    static let flushMark = Change.synchronizedThrough(.max)
+
+    /// Whether the last change is a `flushMark`.
+    var isFlushed: Bool { flushedThrough >= count }
 
     /// Returns whether the journal records the name of a path as flushed.
     func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }

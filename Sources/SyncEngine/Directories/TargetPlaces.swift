@@ -7,8 +7,8 @@ final class TargetPlaces: Sendable {
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
-    /// Whether one call flushes all writes of a pass with `.power`, so that small files need no flush of their own.
-    let flushesFileSystem: Bool
+    /// The result of `flushesFileSystem()`; `nil` before its first call.
+    private let knownToFlush = Lock<Bool?>(nil)
     /// The permissions of new directories; `nil` applies the umask.
     private let directoryMode: UInt16?
     /// The permissions of installed files; without a mode of its own, a target uses those of a new file under the umask.
@@ -48,7 +48,6 @@ final class TargetPlaces: Sendable {
         try parts.verifyOwner(beside: own)
         // The umask can only be read by setting it for the whole process, but the mode of a new file shows it.
         fileMode = try modes.files ?? own.newFile().permissions & 0o777
-        flushesFileSystem = try durability == .power && root.canSynchronizeFileSystem()
         self.root = root
         self.directory = directory
         self.metadata = metadata
@@ -175,6 +174,17 @@ final class TargetPlaces: Sendable {
     /// Whether a name has changed since the last flush.
     var hasTouched: Bool { touched.withLock { !$0.isEmpty } }
 
+    /// Returns whether one call flushes all writes of a pass, so that small files need no flush of their own.
+    ///
+    /// The first call may flush the file system, so a pass without downloads makes none.
+    func flushesFileSystem() throws -> Bool {
+        try knownToFlush.withLock { known throws in
+            let flushes = try known ?? root.canSynchronizeFileSystem()
+            known = flushes
+            return flushes
+        }
+    }
+
     /// Flushes all changed names and, if the system can, all files.
     func synchronize() throws {
         // The next call flushes later changes.
@@ -183,7 +193,7 @@ final class TargetPlaces: Sendable {
             return touched
         }
         do {
-            if flushesFileSystem, try root.synchronizeFileSystem() { return }
+            if try root.synchronizeFileSystem() { return }
             for path in paths {
                 // The removal of a directory is a change of its parent.
                 try inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: false) { directory, _ in

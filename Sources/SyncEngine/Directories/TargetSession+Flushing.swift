@@ -17,7 +17,7 @@ extension TargetSession {
     func settle(_ whole: FilePart.Whole, of key: PathKey) async throws {
         // A moved file was flushed before it got its old name.
         guard places.durability == .power, let file = whole.file else { return }
-        guard whole.stamp.size < Self.largeSize, places.flushesFileSystem else {
+        guard try whole.stamp.size < Self.largeSize && places.flushesFileSystem() else {
             try places.probe?(.synchronizes(key.path))
             return try file.synchronize()
         }

@@ -349,8 +349,6 @@ final class TargetSession: Sendable {
             }
             if isEqual { try write([.rebuilt]) }
         }
-        // A pass over a directory that is equal to the source already, and was flushed, changes nothing.
-        let isFlushed = state.withLock { $0.journal.isSynchronized } && !places.hasTouched
         let power = places.durability == .power && !isFlushed
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
         if power {
@@ -364,13 +362,16 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
-        if state.withLock({ $0.mayVouch && !$0.journal.isSynchronized }) { try write([.synchronized]) }
+        if state.withLock({ $0.mayVouch ? $0.journal.unsettledCount : 0 }) > 0 { try write([.synchronized]) }
         if power {
             try state.withLock { state throws in try state.log.synchronize() }
             try places.own.synchronize()
         }
         state.withLock { $0.isSettled = true }
     }
+
+    /// Whether an earlier pass has flushed everything, and this one has changed nothing since.
+    private var isFlushed: Bool { state.withLock { $0.journal.isFlushed } && !places.hasTouched }
 
     /// Ends the pass and unlocks the directory.
     ///
@@ -392,6 +393,9 @@ final class TargetSession: Sendable {
             try state.log.replace(by: changes, durability: places.durability, in: places.own)
             state.journal = fresh
         }
+        // Last, and not flushed itself: if it is lost, the next pass only flushes once more.
+        let isMarked = places.durability == .crash || places.hasTouched || state.withLock { $0.journal.isFlushed || !$0.mayVouch }
+        if !isMarked { try write([TargetJournal.flushMark]) }
     }
 
     func write(_ changes: [TargetJournal.Change]) throws {

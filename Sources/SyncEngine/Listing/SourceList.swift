@@ -43,7 +43,8 @@ public struct SourcePage<Item: SyncItem>: Sendable {
 
     /// The last page's function that is called once after a pass has made the local side equal to the list.
     ///
-    /// Not called after a failure or for a dry run. If it throws, the pass fails in the stage ``SyncStage/end``.
+    /// Not called after a failure or for a dry run. Items that the processor leaves out, and contents that the options do not download, may
+    /// be missing. If it throws, the pass fails in the stage ``SyncStage/end``.
     public var whenApplied: (@Sendable () async throws -> Void)?
 
     /// Creates a page.

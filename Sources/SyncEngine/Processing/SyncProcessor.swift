@@ -20,8 +20,9 @@
 /// }
 /// ```
 ///
-/// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently; all other calls run one at a time. A
-/// canceled call should return soon, because the pass ends only after all calls have returned.
+/// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently with each other, and so do moves and changes of
+/// metadata, all with their calls of ``isUnchanged(_:since:)``. All other calls run one at a time. A canceled call should return soon,
+/// because the pass ends only after all calls have returned.
 ///
 /// <doc:GettingStarted> writes a processor with its four methods.
 public protocol SyncProcessor<Item>: Sendable {
@@ -51,7 +52,8 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Removes items that the remote list no longer has; an item that does not exist counts as removed.
     ///
     /// - Parameter keys: The items' keys, a few hundred at most.
-    /// - Throws: Any error; the keys are then retried one by one, so that the report can name those that cannot be removed.
+    /// - Throws: Any error; unless it is fatal, the keys are then retried one by one, so that the report can name those that cannot be
+    ///   removed.
     func remove(_ keys: Set<Item.Key>) async throws
 
     // MARK: Optional

@@ -33,7 +33,7 @@ public struct SyncProgress: Sendable, Hashable {
     public var totalItems: Total
     /// The number of received bytes in the stage, including those of unfinished items.
     public var doneBytes: Int64
-    /// The number of bytes of the stage; `nil` if the size of an item is unknown.
+    /// The number of bytes that the stage receives; `nil` if it receives none, or if the size of an item is unknown.
     public var totalBytes: Int64?
     /// The time since the stage began.
     public var elapsed: Duration

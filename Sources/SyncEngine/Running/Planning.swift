@@ -48,7 +48,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         }
         plan.skipped = skipped
         plan.whenApplied = source.whenApplied
-        plan.removesFirst = options.removalTiming == .beforeDownloads
         plan.excludedCount = selection?.excludedCount ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
@@ -63,6 +62,9 @@ struct Planning<Processor: SyncProcessor>: Sendable {
                 plan.refusals += refusals
                 plan.refusedMetadataCount = refusals.count
             }
+            // A removed item may be the previous form of a refused one.
+            let mayRemove = plan.refusals.isEmpty || options.removalCondition == .despiteFailures
+            plan.removesFirst = options.removalTiming == .beforeDownloads && mayRemove
             return plan
         }
     }

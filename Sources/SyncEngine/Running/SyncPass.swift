@@ -65,6 +65,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             board.failed(SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error), options)
         }
         try Task.checkCancellation()
+        let removals = plan.removals
         if !board.mustStop, !plan.isEmpty {
             board.enter(.prepare)
             plan.arrangeDownloads(by: options.order)
@@ -74,15 +75,16 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
                 report.leftOut = leftOut
                 if options.downloadsContents { report.pendingDownloadCount -= leftOut.count }
             }
-            // A removed item may be the previous form of a refused one.
-            if options.removalTiming == .beforeDownloads, mayRemove(despite: plan.refusals.count) { try await remove(plan) }
+            if plan.removesFirst { try await removeAll(removals[...]) }
             // A link that is gone may have the name of a new file.
             try await apply(plan.metadata.filter { $0.item == nil })
             try await move(&plan)
             try await download(plan)
         }
-        // A removed item may be the previous form of a failed one.
-        if options.removalTiming == .afterDownloads, mayRemove(despite: board.report.failures.count) { try await remove(plan) }
+        // A removed item may be the previous form of a failed one. Moves that became downloads have added their old items to the removals.
+        if mayRemove(despite: board.report.failures.count) {
+            try await removeAll(plan.removals.dropFirst(plan.removesFirst ? removals.count : 0))
+        }
         // A new link may have the name of a removed file.
         if mayRemove(despite: board.report.failures.count) { try await apply(plan.metadata.filter { $0.item != nil }) }
         try Task.checkCancellation()
@@ -181,21 +183,19 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     private func mayRemove(despite failureCount: Int) -> Bool { failureCount == 0 || options.removalCondition == .despiteFailures }
 
-    private func remove(_ plan: SyncPlan<Item>) async throws {
-        let removals = plan.removals
+    private func removeAll(_ removals: ArraySlice<SyncPlan<Item>.Removal>) async throws {
         guard !removals.isEmpty, !board.mustStop else { return }
-        board.enter(.removals, items: .exactly(removals.count), bytes: plan.removalBytes)
-        var done = 0
-        while done < removals.count, !board.mustStop {
+        board.enter(.removals, items: .exactly(removals.count))
+        var rest = removals
+        while !rest.isEmpty, !board.mustStop {
             try Task.checkCancellation()
-            let some = removals[done..<min(done + Self.removalsInOneCall, removals.count)]
-            try await remove(some)
-            done += some.count
+            try await remove(rest.prefix(Self.removalsInOneCall), in: .removals)
+            rest = rest.dropFirst(Self.removalsInOneCall)
         }
     }
 
     /// Removes items, each after a check; the old items of moves are removed in the stage of the moves, and do not count.
-    func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage = .removals) async throws {
+    func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage) async throws {
         var keys: Set<Item.Key> = []
         for removal in removals where !board.mustStop {
             let key = removal.local.key

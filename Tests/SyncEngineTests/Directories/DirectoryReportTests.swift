@@ -30,7 +30,8 @@ struct DirectoryReportTests {
         #if os(Linux)
         _ = try ChildProcess.output(of: "/usr/bin/env", ["sh", "-c", "mkdir '\(directory)/d' && mkfifo '\(directory)/d/pipe'"])
         _ = try ChildProcess.output(of: "/usr/bin/env", ["sh", "-c", "cd '\(directory)' && printf x > \"$(printf 'no\\377text')\""])
-        let expected = ["d/pipe", "link", "no\u{FFFD}text"]
+        try bench.write("x", ".Storehouse/x")
+        let expected = [".Storehouse", "d/pipe", "link", "no\u{FFFD}text"]
         #else
         let expected = ["link"]
         #endif

@@ -132,6 +132,26 @@ struct MirrorProcessTests {
         }
     }
 
+    @Test func `S10: a file that has changed is requested as a whole if the server ignores If-Range`() async throws {
+        let size = 600_000
+        let (old, new) = (Data(pseudorandomBytes(size, seed: 1)), Data(pseudorandomBytes(size, seed: 2)))
+        let isChanged = WatchedState(false)
+        // The list has no digest, so only the tag shows the change.
+        origin.on(.get, "/list") { _ in .data(Data("{\"path\":\"film\",\"version\":\"1\",\"size\":\(size)}\n".utf8)) }
+        origin.on(.get, "/film") { request in
+            guard isChanged.current else { return .data(old).tagged("one").misbehaving(.truncate(afterBodyBytes: size / 2)) }
+            let start = request.headers["Range"].flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
+            let rest = LoopbackOrigin.Response.data(Data(new.dropFirst(start))).tagged("two")
+            return start == 0 ? rest : rest.with(status: 206).setting("Content-Range", to: "bytes \(start)-\(size - 1)/\(size)")
+        }
+        #expect(try await mirror("--retries", "0", "--limit-rate", "1G").ending() == 1)
+        origin.forget()
+        isChanged.update { $0 = true }
+        #expect(try await mirror("--retries", "0", "--limit-rate", "1G").ending() == 0)
+        #expect(origin.requests(to: "/film").count == 2, "the first request has a range")
+        #expect(try Data(contentsOf: bench.url.appending(path: "film")) == new)
+    }
+
     @Test func `an empty list, a cut list and invalid arguments have the documented exit codes`() async throws {
         allowance.update { $0 = .max / 2 }
         #expect(try await mirror().ending() == 0)

@@ -135,6 +135,16 @@ struct MoveTests {
         #expect(try parts(bench).isEmpty)
     }
 
+    @Test(arguments: [RemovalTiming.afterDownloads, .beforeDownloads])
+    func `S1, S20: where a file cannot have two names, the same pass removes the old one`(timing: RemovalTiming) async throws {
+        let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
+        bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
+        bench.onStep { if case .holds = $0 { throw StoreError.fileSystem("linking", path: "/", errno: POSIXErrorCode.EPERM.rawValue) } }
+        let report = try await bench.sync(removalTiming: timing)
+        #expect((report.addedCount, report.removedCount, report.pendingRemovals.count) == (1, 1, 0))
+        #expect(try bench.files == ["b": "1", "z": "z"])
+    }
+
     @Test func `S20: a disk that is full before a move ends the pass, and the next pass moves`() async throws {
         let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }

@@ -190,6 +190,37 @@ struct PowerTests {
         #expect(flushes.withLock { $0 } == 1)
         try await bench.sync(durability: .power)
         #expect(flushes.withLock { $0 } == 1)
+        bench["d0/f0"] = "new"
+        try await bench.sync(durability: .crash)
+        #expect(flushes.withLock { $0 } == 1)
+        for _ in 0..<2 { try await bench.sync(durability: .power) }
+        #expect(flushes.withLock { $0 } == 2, "the first pass with power flushes what the pass with crash has written")
+    }
+
+    @Test func `S9, S10: a pass that has only received a part of a file flushes it`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(3)
+        try await bench.sync(durability: .power)
+        bench["part"] = String(repeating: "part ", count: 20_000)
+        bench.origin.withLock { $0.breaks["part"] = 50_000 }
+        let flushes = Lock(0)
+        bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
+        #expect(await syncError { try await bench.sync(durability: .power) }?.code == .incomplete)
+        #expect(flushes.withLock { $0 } == 1)
+    }
+
+    @Test func `S9: a pass flushes again if a process ended before it had flushed the journal`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(3)
+        try await bench.sync(durability: .power)
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        let changes = try TargetJournal.changes(in: journal)
+        #expect(changes.suffix(2) == [.synchronized, TargetJournal.flushMark])
+        try TargetJournal.write(Array(changes.dropLast()), to: journal)
+        let flushes = Lock(0)
+        bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
+        for _ in 0..<2 { #expect(try await bench.sync(durability: .power).unchangedCount == 3) }
+        #expect(flushes.withLock { $0 } == 1)
     }
 
     @Test func `S7, S9: a download that waits for a flush is canceled at once and not repeated`() async throws {

@@ -123,6 +123,14 @@ struct ProgressTests {
         SyncProgress.transferred(5)
     }
 
+    @Test func `S13: the removal of items of known sizes has no bytes, so that its items show the remaining time`() async throws {
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
+        bench["b"] = nil
+        let progress = try await bench.sync().progress
+        #expect(progress.stage == .removals && progress.doneItems == 1)
+        #expect(progress.totalBytes == nil)
+    }
+
     @Test func `S13: the bytes of a failed attempt are subtracted before the wait for the next one`() async throws {
         let time = ManualTime()
         let tries = WatchedState(0)

@@ -40,6 +40,16 @@ struct RemovalConditionTests {
         #expect(SyncOptions().removalCondition == .afterSuccess)
     }
 
+    @Test(arguments: [RemovalCondition.afterSuccess, .despiteFailures])
+    func `S5, S23: removals that a refused item holds up free no space for the downloads`(condition: RemovalCondition) async throws {
+        let bench = bench(failing: [], refuses: [4])
+        let options = Self.options(condition, timing: .beforeDownloads)
+        let plan = try await OneWaySynchronizer(processor: bench, options: options).plan()
+        #expect(plan.removesFirst == (condition == .despiteFailures))
+        let report = await sync(bench, options)?.report
+        #expect(report?.removedCount == (plan.removesFirst ? 10 : 0))
+    }
+
     @Test func `S3, S5: the gate holds for removals despite failures`() async throws {
         let bench = bench(failing: [3])
         #expect(await sync(bench, Self.options(.despiteFailures, limit: .count(9)))?.code == .removalLimit)

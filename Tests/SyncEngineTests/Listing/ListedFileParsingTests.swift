@@ -71,6 +71,12 @@ struct ListedFileParsingTests {
         #expect(decoded("[" + String(decoding: try JSONEncoder().encode(file), as: UTF8.self) + "]") == [file])
     }
 
+    @Test func `S27: a link with a version is written as a link`() throws {
+        var file = ListedFile(path: "a", version: "1")
+        file.metadata = FileMetadata(kind: .link(to: "b"))
+        #expect(decoded("[" + String(decoding: try JSONEncoder().encode(file), as: UTF8.self) + "]")?.first?.metadata == file.metadata)
+    }
+
     @Test func `S17: bytes that are not UTF-8 are left to the decoder`() {
         #expect(ListedFile.parse(Array(#"[{"path":""#.utf8) + [0xFF] + Array(#"","version":"1"}]"#.utf8)) == nil)
     }

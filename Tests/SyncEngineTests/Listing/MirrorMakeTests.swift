@@ -68,6 +68,16 @@ struct MirrorMakeTests {
         #expect(try await run(["--help"], environment: "MIRROR_TOKEN=").code == 0, "an empty variable is no token")
     }
 
+    #if os(Linux)
+    @Test func `S27: mirror make rounds the time of a file down to its second`() async throws {
+        let file = path(published.url.appending(path: "a.txt"))
+        #expect(try ChildProcess("/usr/bin/touch", ["-d", "@1700000000.999999999", file]).wait())
+        try await make("--times")
+        let list = try String(contentsOf: published.url.appending(path: "list.ndjson"), encoding: .utf8)
+        #expect(list.contains("\"mtime\":1700000000,"), "\(list)")
+    }
+    #endif
+
     @Test func `S21: both sides leave files out by patterns`() async throws {
         try await make("--exclude", "*.tmp")
         let (code, output) = try await mirror("--exclude", ".hidden")
