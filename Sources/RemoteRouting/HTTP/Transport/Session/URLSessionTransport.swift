@@ -189,6 +189,8 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                     }
                     #if canImport(Darwin)
                     try BoundBody.attach(to: &wire, read: stream.opened(for: exchange), isOver: { exchange.isOver }, onFailure: stop)
+                    // Otherwise the system sends a stream in chunks, which some servers refuse.
+                    if let length = stream.length { wire.setValue("\(length)", forHTTPHeaderField: "Content-Length") }
                     #else
                     wire.httpBodyStream = BodyInputStream(try stream.opened(for: exchange), onFailure: stop)
                     #endif
