@@ -200,6 +200,8 @@ extension Error {
         switch self {
         case let error as RemoteError: return error.isTransient || error.stage == .timeout || error.stage == .cancelled
         case is CancellationError: return true
+        // The place of shared credentials has failed, and no server was asked.
+        case let error as StoreError: return error.code == .cacherFailed
         case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
         default: return false
         }
