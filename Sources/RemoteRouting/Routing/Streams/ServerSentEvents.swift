@@ -58,6 +58,12 @@ public struct ServerSentEvents: Sendable {
     ///   afterward.
     public mutating func consume(_ bytes: some Sequence<UInt8>) throws(RemoteError) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
+        try consume(bytes, into: &events)
+        return events
+    }
+
+    /// Parses the next bytes, and appends the events that they complete, also those before an error.
+    mutating func consume(_ bytes: some Sequence<UInt8>, into events: inout [ServerSentEvent]) throws(RemoteError) {
         for byte in bytes {
             let follows = lastWasCR
             lastWasCR = byte == 0x0D
@@ -69,7 +75,6 @@ public struct ServerSentEvents: Sendable {
                 guard line.count + data.count <= limit else { throw tooLarge }
             }
         }
-        return events
     }
 
     private var tooLarge: RemoteError {
@@ -164,9 +169,8 @@ extension RemoteBytes {
     public func events(limit: Int = 1 << 20) -> some AsyncSequence<ServerSentEvent, any Error> & Sendable {
         BodyParts<ServerSentEvent>(bytes: self) {
             var parser = ServerSentEvents(limit: limit)
-            return { piece in
-                guard let piece else { return [] }
-                return try parser.consume(piece)
+            return { piece, events in
+                if let piece { try parser.consume(piece, into: &events) }
             }
         }
     }
