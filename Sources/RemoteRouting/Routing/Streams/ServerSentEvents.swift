@@ -108,8 +108,9 @@ public struct ServerSentEvents: Sendable {
         case "data":
             data.append(contentsOf: value)
             data.append(0x0A)
-        // The standard ignores an id with NUL. Other control characters cannot be sent back in a field either (RFC 9110 §5.5).
-        case "id" where !value.contains(where: { $0.isControl && $0 != 0x09 }):
+        // The standard ignores an id with NUL. Other control characters cannot be sent back in a field either (RFC 9110 §5.5), and neither can
+        // an id that fills the header of a request.
+        case "id" where value.count <= 65_536 && !value.contains(where: { $0.isControl && $0 != 0x09 }):
             pendingID = String(decoding: value, as: UTF8.self)
         case "retry":
             if let milliseconds = ServerSentEvents.digits(value) { reconnectionTime = .milliseconds(milliseconds) }
