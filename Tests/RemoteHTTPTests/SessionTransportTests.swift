@@ -1,8 +1,13 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import Testing
 import Trials
+
+@testable import RemoteHTTP
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
 
 /// The exchanges of `URLSessionTransport` with responses that a session treats in its own way.
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -22,6 +27,16 @@ struct SessionTransportTests {
         let url = try #require(URL(string: "data:text/plain,hello"))
         await #expect { try await response(from: url) } throws: { ($0 as? TransportFailure)?.code == .protocolViolation }
         try await until("the task has ended") { transport.exchangeCount == 0 }
+    }
+
+    @Test func `H6: the timeouts and the cache policy of a configuration are ignored`() {
+        let own = URLSessionConfiguration.ephemeral
+        own.timeoutIntervalForRequest = 1
+        own.timeoutIntervalForResource = 1
+        own.requestCachePolicy = .returnCacheDataDontLoad
+        let used = URLSessionTransport.prepared(own)
+        #expect(used.timeoutIntervalForRequest >= 86_400 && used.timeoutIntervalForResource >= 86_400)
+        #expect(used.requestCachePolicy == .useProtocolCachePolicy)
     }
 
     @Test func `H4: a redirect is not followed by the session`() async throws {

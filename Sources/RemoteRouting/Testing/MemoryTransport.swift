@@ -1,6 +1,5 @@
 public import Foundation
 internal import StoreCore
-internal import StoreCore
 public import RemoteRouting
 
 /// A transport without a network, which gets responses from a closure and records the requests.

@@ -1,6 +1,5 @@
 public import Foundation
 internal import StoreCore
-internal import StoreCore
 public import RemoteRouting
 
 /// Recorded exchanges with a real server, which a test replays without the server.

@@ -183,6 +183,17 @@ struct ArrivalTests {
     ) {
         #expect(TransportFailure(urlErrorCode: code, text: text).mayHaveArrived == mayHaveArrived)
     }
+
+    @Test(arguments: [0, 1] as [Int64])
+    func `H18, W2: a sent request may have arrived, even if the system is offline by then`(_ count: Int64) async {
+        let exchange = Exchange(limits: .untilHang)
+        var metrics = ExchangeMetrics()
+        metrics.sentHeadBytes = count
+        exchange.note(metrics)
+        exchange.fail(TransportFailure(urlErrorCode: NSURLErrorNotConnectedToInternet, text: ""))
+        let failure = await #expect(throws: TransportFailure.self) { try await exchange.response() }
+        #expect(failure?.code == .offline && failure?.mayHaveArrived == (count > 0))
+    }
 }
 
 extension Task<Never, Never> {

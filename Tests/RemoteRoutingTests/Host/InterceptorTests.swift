@@ -154,6 +154,19 @@ struct InterceptorTests {
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
     }
 
+    @Test func `H12: the text of an entry neither acts on a terminal nor looks like another entry`() async throws {
+        let memory = MemoryTransport { _ in .json("a\n← 200\u{1B}[2J").adding("X-A", "b\u{9B}2J") }
+        let entries = WatchedState<[ExchangeLog.Entry]>([])
+        let host = RemoteHost("a.example", transport: memory).logging(
+            to: ExchangeLog(bodyBytes: 100) { entry in entries.update { $0.append(entry) } })
+        try await host.send("/x")
+        for text in entries.current.map(\.description) {
+            let lines = text.split(separator: "\n")
+            #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
+            #expect(!lines.joined(separator: "").unicodeScalars.contains(where: \.actsOnDisplay))
+        }
+    }
+
     @Test func `H8, H13: the number of concurrent exchanges is limited`() async throws {
         let running = WatchedState((now: 0, most: 0, open: false))
         let memory = MemoryTransport { _ in

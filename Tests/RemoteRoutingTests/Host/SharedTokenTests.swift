@@ -231,8 +231,9 @@ struct SharedTokenTests {
         let isOpen: WatchedState<Bool>
         /// The number of begun saves.
         var saves = WatchedState(0)
-        /// Whether the results of refreshes cannot be saved.
+        /// Whether the results of refreshes cannot be saved, and whether no lease can be taken.
         var isFull = false
+        var isBroken = WatchedState(false)
 
         var expiry: Expiry { base.expiry }
         var position: Revision { base.position }
@@ -264,7 +265,10 @@ struct SharedTokenTests {
             try await base.remove(param: param, over: revision)
         }
 
-        func lease(_ param: String, for duration: Duration) async throws -> LeaseOutcome { try await base.lease(param, for: duration) }
+        func lease(_ param: String, for duration: Duration) async throws -> LeaseOutcome {
+            if isBroken.current { throw CocoaError(.fileWriteUnknown) }
+            return try await base.lease(param, for: duration)
+        }
     }
 
     @Test func `H6, D11: a place that does not respond delays neither the deadline of a call nor its cancellation`() async throws {
@@ -297,6 +301,17 @@ struct SharedTokenTests {
         #expect(try await second.send("/x", as: [Int].self) == [1])
         #expect(try await first.send("/x", as: [Int].self) == [1])
         #expect(issuer.state.withLock { $0.refreshes == 2 && !$0.isRevoked })
+    }
+
+    @Test func `D11: a place that fails does not sign the user out`() async throws {
+        let isBroken = WatchedState(true)
+        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
+        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher, isOpen: WatchedState(true), isBroken: isBroken))
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.code == .refreshFailed && error.failureKind == .transient)
+        isBroken.update { $0 = false }
+        #expect(try await host.send("/x", as: [Int].self) == [1])
+        #expect(tokens.current.accessToken == "a2")
     }
 
     @Test func `D11: the failure of the user that refreshes is that of the users that wait, with the kind of its cause`() async throws {

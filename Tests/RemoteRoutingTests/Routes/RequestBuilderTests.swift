@@ -42,9 +42,13 @@ struct RequestBuilderTests {
         guard case .none = request.body else { throw CocoaError(.featureUnsupported) }
     }
 
-    @Test(arguments: [("", "https://h/"), ("/", "https://h/"), ("/x/", "https://h/x/")])
-    func `the shortest address has a slash`(path: String, expected: String) throws {
-        #expect(try builder("h").request(for: Route(path: RoutePath(stringLiteral: path))).url.absoluteString == expected)
+    @Test(arguments: [
+        ("", "", "https://h/"), ("", "/", "https://h/"), ("", "/x/", "https://h/x/"), ("/v1", "", "https://h/v1"),
+        ("/v1/", "", "https://h/v1/"), ("/", "", "https://h/"), ("/v1/", "/", "https://h/v1/"), ("/v1", "/", "https://h/v1/"),
+    ])
+    func `the shortest address has a slash, and an empty path is the base path`(base: String, path: String, expected: String) throws {
+        let builder = try builder("h", basePath: RoutePath(stringLiteral: base))
+        #expect(try builder.request(for: Route(path: RoutePath(stringLiteral: path))).url.absoluteString == expected)
     }
 
     @Test(arguments: [(HTTPMethod.get, true), (.head, true), (.delete, true), (.post, false), (.put, false), (.patch, false)])

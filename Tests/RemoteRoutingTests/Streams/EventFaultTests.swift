@@ -207,6 +207,19 @@ struct EventFaultTests {
         #expect(error.code == .bodyTooLarge)
     }
 
+    @Test func `H8: the lines and events before one over the limit are read first`() async throws {
+        let text = "data: a\n\ndata: " + String(repeating: "x", count: 2 << 20)
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event(text))
+        // The whole body is one piece.
+        let host = bench.host { $0.limits.memoryBytes = 4 << 20 }
+        var seen: [String] = []
+        let route = Route(path: "/x")
+        do { for try await line in try await host.bytes(for: route).lines() { seen.append(line) } } catch is RemoteError {}
+        do { for try await event in try await host.bytes(for: route).events() { seen.append(event.data) } } catch is RemoteError {}
+        do { for try await event in host.events(for: route) { seen.append(event.data) } } catch is RemoteError {}
+        #expect(seen == ["data: a", "", "a", "a"])
+    }
+
     @Test func `L8: the parser of the next connection keeps the id and the delay, but no incomplete event`() throws {
         var parser = ServerSentEvents()
         _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
@@ -223,8 +236,9 @@ struct EventFaultTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
-    @Test func `H20: an id with a control character is ignored, and does not end the stream`() async throws {
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: a\u{1}b\ndata: a\n\n"), .status(204))
+    @Test(arguments: ["a\u{1}b", String(repeating: "x", count: 1_000_001)])
+    func `H20: an id that cannot be sent back is ignored, and does not end the stream`(_ id: String) async throws {
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: \(id)\ndata: a\n\n"), .status(204))
         let host = bench.host(unit: 0)
         for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])

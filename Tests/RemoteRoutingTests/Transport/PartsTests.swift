@@ -185,6 +185,12 @@ struct PartsTests {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
     }
 
+    @Test(arguments: [ECONNRESET, ECONNABORTED, ENOTCONN, EPIPE])
+    func `H25: the error of a socket that ended is a lost connection`(_ code: Int32) {
+        let error = NSError(domain: NSPOSIXErrorDomain, code: Int(code))
+        #expect(TransportFailure(sessionError: error).code == .connectionLost)
+    }
+
     @Test func `H13: the gate admits waiters up to its limit, in order`() async throws {
         let gate = Permits(2)
         let order = WatchedState<[Int]>([])

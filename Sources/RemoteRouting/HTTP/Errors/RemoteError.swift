@@ -150,6 +150,18 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     }
 }
 
+extension RemoteError {
+    /// Whether the server has not refused the request: it was not reached, as behind a captive portal, or it has failed (RFC 9110 §15.6).
+    fileprivate var refusesNothing: Bool {
+        switch stage {
+        case .timeout, .cancelled: true
+        case .transport: ![.bodyTooLarge, .redirectRefused, .tooManyRedirects, .clientCertificateRefused].contains(code)
+        case .status: status.map { [407, 408, 425, 429].contains($0) || (500..<600).contains($0) && $0 != 501 && $0 != 505 } ?? false
+        case .build, .decode: false
+        }
+    }
+}
+
 /// A type that reads the body of an error the way the host reads values.
 package protocol ErrorReader: AnyObject, Sendable {
     /// Decodes the body of the error as a type.
@@ -198,8 +210,10 @@ extension Error {
     /// automatically, but the next 401 starts a new refresh.
     package var passesByItself: Bool {
         switch self {
-        case let error as RemoteError: return error.isTransient || error.stage == .timeout || error.stage == .cancelled
+        case let error as RemoteError: return error.refusesNothing
         case is CancellationError: return true
+        // The place of shared credentials has failed, and no server was asked.
+        case let error as StoreError: return error.code == .cacherFailed
         case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
         default: return false
         }

@@ -76,10 +76,27 @@ extension HTTPBodyStream {
     }
 
     /// Opens the body for a thread that may block; the end of the exchange ends the wait.
+    ///
+    /// The function checks the length of the body, which a session does not.
     func opened(for exchange: Exchange) throws -> @Sendable (_ upTo: Int) throws -> Data? {
-        guard let reader = chunks?() else { return try open() }
+        guard let reader = chunks?() else { return try checked(open()) }
         exchange.onEnd { reader.cancel() }
-        return { _ in try reader.waitForNext() }
+        return checked { _ in try reader.waitForNext() }
+    }
+
+    private func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
+        guard let length else { return read }
+        let left = Lock(length)
+        return { upTo in
+            let piece = try read(upTo)
+            let rest = left.withLock { left in
+                left -= Int64(piece?.count ?? 0)
+                return left
+            }
+            if rest < 0 { throw TransportFailure.longBody }
+            if piece == nil, rest > 0 { throw TransportFailure.shortBody }
+            return piece
+        }
     }
 
     /// Creates a body of a sequence that is used once: its second iteration would send another body, or none.

@@ -80,11 +80,11 @@ final class FrameLink: SocketLink {
             if case .close = event { state.isFinished = true }
             return state.last
         }
-        guard let number else { throw FrameLink.closed }
+        guard let number else { throw TransportFailure.closedSocket }
         passOn()
         do {
             let isTaken = try await state.wait { state -> Bool? in state.taken >= number ? true : state.isOver ? false : nil }
-            if !isTaken { throw FrameLink.closed }
+            if !isTaken { throw TransportFailure.closedSocket }
         } catch is CancellationError {
             let isTaken = state.update { state in
                 state.frames.removeAll { $0.number == number }
@@ -142,8 +142,6 @@ final class FrameLink: SocketLink {
         }
         if let delivery { delivery.demand(delivery.bytes) }
     }
-
-    private static let closed = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
 
     // MARK: Frames
 

@@ -19,6 +19,11 @@ package enum SocketEvent: Hashable, Sendable {
     }
 }
 
+extension TransportFailure {
+    /// The failure of a message after the end of its WebSocket.
+    static let closedSocket = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
+}
+
 /// The transport's side of a WebSocket.
 package protocol SocketLink: Sendable {
     /// Throws unless the header fields of the response accept the handshake.

@@ -287,8 +287,9 @@ public final class Exchange: Sendable {
 
     func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
         var failure = failure
-        // Whatever the code suggests: the request has arrived, at least in part.
-        if state.head != nil || state.hasSentBody { failure.mayHaveArrived = true }
+        // Whatever the code suggests: the request has arrived, at least in part. A system that goes offline says so of sent requests, too.
+        let hasSentHead = state.metrics?.value.sentHeadBytes ?? 0 > 0
+        if state.head != nil || state.hasSentBody || hasSentHead { failure.mayHaveArrived = true }
         state.phase = .failed(failure)
         if !stops { state.stop = nil }
     }

@@ -41,18 +41,19 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
     /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
     ///
     /// - Returns: The successor, and whether this call has refreshed the credential.
-    /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; any error of the place.
+    /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; `StoreError.Code.cacherFailed` if
+    ///   the place failed, which refuses no credential.
     func successor(
         of old: Credential, at time: any TimeSource, _ refresh: (Credential) async throws -> Credential
     ) async throws -> (Credential, isRefreshed: Bool) {
         var lease: Lease?
-        switch try await cacher.lease(name, for: leaseDuration) {
+        switch try await reached({ try await cacher.lease(name, for: leaseDuration) }) {
         case .granted(let granted): lease = granted
         case .failed(let failure): throw failure
         case .notNeeded: break
         }
         let base = lease?.position ?? cacher.position
-        let kept = try await load()
+        let kept = try await reached { try await load() }
         if let kept, !isSame(kept, old) {
             lease?.end(.saved)
             return (kept, false)
@@ -88,6 +89,17 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             if let kept { outdated.update { $0 = kept } }
             lease?.end(.notStored)
             return (new, true)
+        }
+    }
+
+    /// Calls the place, and converts its errors.
+    private func reached<Value>(_ call: () async throws -> Value) async throws -> Value {
+        do {
+            return try await call()
+        } catch {
+            if error is CancellationError { throw error }
+            throw StoreError(
+                .cacherFailed, "refreshing the credentials: their place failed; remove the cause and try again", underlyingError: error)
         }
     }
 }

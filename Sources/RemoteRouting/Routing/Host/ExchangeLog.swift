@@ -54,8 +54,10 @@ public struct ExchangeLog: Sendable {
                 case .completed(let status, let bytes): "✓ \(status) \(operation), \(bytes) bytes"
                 case .waiting(let duration): "… \(operation), again in \(duration.inWords)"
                 }
-            let lines = [tags.isEmpty ? first : "\(first) [\(tags)]"] + fields.map { "  \($0.name): \($0.value)" }
-            return (body.isEmpty ? lines : lines + ["  " + String(decoding: body, as: UTF8.self)]).joined(separator: "\n")
+            let lines = [tags.isEmpty ? first : "\(first) [\(tags)]"] + fields.map { "  \($0.name): \($0.value.escapedForDisplay())" }
+            // Escaped and indented, because the server could otherwise act on a terminal, or write a line that looks like another entry.
+            let text = body.split(separator: 0x0A).map { "  " + String(decoding: $0, as: UTF8.self).escapedForDisplay() }
+            return (lines + text).joined(separator: "\n")
         }
     }
 

@@ -70,9 +70,10 @@ package struct RequestBuilder: Sendable {
     private func address(of route: some Routable, _ options: RouteOptions, _ style: ParameterStyle) throws(RouteFault) -> URL {
         let target = try origin.at(port: options.port)
         if let address = options.target { return try address.resolved(at: target) }
-        var base = try basePath.encoded()
-        if base.hasSuffix("/") { base.removeLast() }
-        let path = base + (try route.path.encoded())
+        var path = try basePath.encoded()
+        let own = try route.path.encoded()
+        if path.hasSuffix("/"), !own.isEmpty { path.removeLast() }
+        path += own
         // RFC 9110 §4.2.3 treats an empty path as a slash.
         var text = target.description + (path.isEmpty ? "/" : path)
         if let query = try PairEncoder(style: style).query(of: route.query) { text += "?" + query }

@@ -12,7 +12,7 @@ public import RemoteHTTP
 ///
 /// <doc:DescribingRoutes> shows the parts of a route.
 public struct RouteOptions: Sendable {
-    /// The port of this route, if it differs from the host's.
+    /// The port of this route, if it differs from the host's; it receives the host's credentials and its client certificate, too.
     public var port: Int?
 
     /// The requested media type of the response, sent as `Accept`; may be a range, such as `image/*`.

@@ -64,6 +64,8 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             private var bytes: RemoteBytes.AsyncIterator?
             private var parser: ServerSentEvents
             private var ready: [ServerSentEvent] = []
+            /// The error of the parser, which follows the events before it.
+            private var failure: RemoteError?
             private var commentsSeen = 0
             private var isOver = false
             private var confirms: Bool
@@ -112,6 +114,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                         commentsSeen = parser.commentCount
                         if confirms { return .current }
                     }
+                    if let failure { throw failure }
                     guard bytes != nil else {
                         try await connect()
                         // The server continues after the id that was sent.
@@ -122,13 +125,14 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                         guard reconnects else { break }
                         throw lost
                     }
-                    do {
-                        ready = try parser.consume(piece).reversed()
+                    var events: [ServerSentEvent] = []
+                    do throws(RemoteError) {
+                        try parser.consume(piece, into: &events)
                     } catch {
-                        var error = error
-                        error.operation = operation
-                        throw error
+                        failure = error
+                        failure?.operation = operation
                     }
+                    ready = events.reversed()
                 }
                 isOver = true
                 return nil

@@ -47,9 +47,9 @@ public struct RemoteBytes: AsyncSequence, Sendable {
     public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable {
         BodyParts<String>(bytes: self) { [explain] in
             var splitter = LineSplitter(limit: limit)
-            return { piece in
-                guard let piece else { return splitter.finish().map { [$0] } ?? [] }
-                if let lines = splitter.take(piece) { return lines }
+            return { piece, lines in
+                lines = piece.map { splitter.take($0) } ?? splitter.finish().map { [$0] } ?? []
+                guard splitter.isTooLong else { return }
                 throw explain(
                     TransportFailure(.bodyTooLarge, "a line is longer than \(limit) bytes; raise the limit, or read the body as bytes"))
             }

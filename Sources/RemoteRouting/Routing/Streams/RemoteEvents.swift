@@ -29,6 +29,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var bytes: RemoteBytes.AsyncIterator?
         private var parser: ServerSentEvents
         private var ready: [ServerSentEvent] = []
+        /// The error of the parser, which follows the events before it.
+        private var failure: RemoteError?
         /// The number of consecutive connections without an event, including the present one if it has ended.
         private var failures = 0
         /// Whether another connection may be made.
@@ -65,10 +67,11 @@ struct RemoteEvents: AsyncSequence, Sendable {
                     hadEvent = true
                     return event
                 }
+                if let failure { throw failure }
                 do {
                     if bytes == nil, try await !connect() { return nil }
                     if let piece = try await bytes?.nextOfEvents() {
-                        ready = try parser.consume(piece).reversed()
+                        parse(piece)
                     } else {
                         guard reconnects else { return nil }
                         bytes = nil
@@ -83,11 +86,19 @@ struct RemoteEvents: AsyncSequence, Sendable {
                         error.attempts = failures
                         throw error
                     }
-                } catch var error as RemoteError where error.code == .bodyTooLarge {
-                    error.operation = operation
-                    throw error
                 }
             }
+        }
+
+        private mutating func parse(_ piece: Data) {
+            var events: [ServerSentEvent] = []
+            do throws(RemoteError) {
+                try parser.consume(piece, into: &events)
+            } catch {
+                failure = error
+                failure?.operation = operation
+            }
+            ready = events.reversed()
         }
 
         /// The delay before the next connection, within the bounds of the host's policy.

@@ -58,6 +58,12 @@ public struct ServerSentEvents: Sendable {
     ///   afterward.
     public mutating func consume(_ bytes: some Sequence<UInt8>) throws(RemoteError) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
+        try consume(bytes, into: &events)
+        return events
+    }
+
+    /// Parses the next bytes, and appends the events that they complete, also those before an error.
+    mutating func consume(_ bytes: some Sequence<UInt8>, into events: inout [ServerSentEvent]) throws(RemoteError) {
         for byte in bytes {
             let follows = lastWasCR
             lastWasCR = byte == 0x0D
@@ -69,7 +75,6 @@ public struct ServerSentEvents: Sendable {
                 guard line.count + data.count <= limit else { throw tooLarge }
             }
         }
-        return events
     }
 
     private var tooLarge: RemoteError {
@@ -103,8 +108,9 @@ public struct ServerSentEvents: Sendable {
         case "data":
             data.append(contentsOf: value)
             data.append(0x0A)
-        // The standard ignores an id with NUL. Other control characters cannot be sent back in a field either (RFC 9110 §5.5).
-        case "id" where !value.contains(where: { $0.isControl && $0 != 0x09 }):
+        // The standard ignores an id with NUL. Other control characters cannot be sent back in a field either (RFC 9110 §5.5), and neither can
+        // an id that fills the header of a request.
+        case "id" where value.count <= 65_536 && !value.contains(where: { $0.isControl && $0 != 0x09 }):
             pendingID = String(decoding: value, as: UTF8.self)
         case "retry":
             if let milliseconds = ServerSentEvents.digits(value) { reconnectionTime = .milliseconds(milliseconds) }
@@ -164,9 +170,8 @@ extension RemoteBytes {
     public func events(limit: Int = 1 << 20) -> some AsyncSequence<ServerSentEvent, any Error> & Sendable {
         BodyParts<ServerSentEvent>(bytes: self) {
             var parser = ServerSentEvents(limit: limit)
-            return { piece in
-                guard let piece else { return [] }
-                return try parser.consume(piece)
+            return { piece, events in
+                if let piece { try parser.consume(piece, into: &events) }
             }
         }
     }

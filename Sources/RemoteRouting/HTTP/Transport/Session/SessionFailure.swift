@@ -11,9 +11,13 @@ extension TransportFailure {
     /// ``RemoteError/Code/unreachable``.
     init(sessionError error: any Error) {
         let nsError = error as NSError
-        let known = nsError.domain == NSURLErrorDomain
-        self.init(urlErrorCode: known ? nsError.code : -1, text: nsError.localizedDescription, underlyingError: error)
+        // The error of a WebSocket is often that of its socket.
+        let isLost = nsError.domain == NSPOSIXErrorDomain && TransportFailure.errorsOfLostSockets.contains(nsError.code)
+        let code = nsError.domain == NSURLErrorDomain ? nsError.code : isLost ? NSURLErrorNetworkConnectionLost : -1
+        self.init(urlErrorCode: code, text: nsError.localizedDescription, underlyingError: error)
     }
+
+    private static let errorsOfLostSockets: Set<Int> = [Int(ECONNRESET), Int(ECONNABORTED), Int(ENOTCONN), Int(EPIPE)]
 
     /// The errors that precede sending. They include certificate errors, but other TLS failures may occur later.
     private static let errorsBeforeSending: Set<Int> = [

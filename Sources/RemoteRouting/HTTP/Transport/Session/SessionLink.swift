@@ -76,7 +76,9 @@ final class SessionLink: SocketLink {
                 task.cancel(with: code, reason: Data(reason.utf8))
             }
         } catch {
-            throw TransportFailure(sessionError: error)
+            // The system reports a message to a closed socket as canceled, or with an error of the socket.
+            let isOpen = task.state == .running && task.closeCode == .invalid
+            throw isOpen ? TransportFailure(sessionError: error) : TransportFailure.closedSocket
         }
     }
 

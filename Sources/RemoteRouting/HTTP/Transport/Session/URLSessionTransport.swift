@@ -145,7 +145,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         return configuration
     }
 
-    private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
+    static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         // A copy has the same class, so the default is never used.
         let copy = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
         copy.httpCookieStorage = nil
@@ -153,9 +153,11 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         copy.httpCookieAcceptPolicy = .never
         copy.urlCache = nil
         copy.urlCredentialStorage = nil
-        copy.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // Only an upper bound: the exchange enforces the deadlines to a fraction of a second.
+        // Without a cache, any other policy could only add `Cache-Control` to requests, or fail them.
+        copy.requestCachePolicy = .useProtocolCachePolicy
+        // Only upper bounds: the exchange enforces the deadlines to a fraction of a second, and a stream may last for years.
         copy.timeoutIntervalForRequest = 86_400
+        copy.timeoutIntervalForResource = 315_360_000
         // The host limits concurrent exchanges; waiting in the session would count against the head deadline.
         copy.httpMaximumConnectionsPerHost = max(64, copy.httpMaximumConnectionsPerHost)
         return copy
@@ -187,6 +189,8 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                     }
                     #if canImport(Darwin)
                     try BoundBody.attach(to: &wire, read: stream.opened(for: exchange), isOver: { exchange.isOver }, onFailure: stop)
+                    // Otherwise the system sends a stream in chunks, which some servers refuse.
+                    if let length = stream.length { wire.setValue("\(length)", forHTTPHeaderField: "Content-Length") }
                     #else
                     wire.httpBodyStream = BodyInputStream(try stream.opened(for: exchange), onFailure: stop)
                     #endif
