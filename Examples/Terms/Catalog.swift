@@ -36,12 +36,15 @@ struct Catalog: Equatable {
         }
     }
 
-    /// Returns the names in a manifest, even those of entries that a store would refuse.
+    /// Returns the names in a manifest, at least one, even those of entries that a store would refuse.
     static func names(in manifest: Data) throws -> [String] {
         guard let object = try JSONSerialization.jsonObject(with: manifest) as? [String: Any] else {
             throw Mistake("the manifest is no JSON object; publish it with terms publish")
         }
-        return (object["texts"] as? [String: Any] ?? object).keys.sorted()
+        let names = (object["texts"] as? [String: Any] ?? object).keys.sorted()
+        // A gate without texts would be open.
+        guard !names.isEmpty else { throw Mistake("the manifest lists no texts; publish them with terms publish") }
+        return names
     }
 
     /// Returns the sources of the texts of a server.

@@ -124,6 +124,11 @@ struct GateCommandTests {
         #expect(throws: Mistake.self) { try GateCommand(arguments) }
     }
 
+    @Test(arguments: ["{}", #"{"texts":{}}"#, "[]"])
+    func `T13: a manifest without texts opens no gate`(manifest: String) {
+        #expect(throws: Mistake.self) { try Catalog.names(in: Data(manifest.utf8)) }
+    }
+
     @Test func `T18: the languages of a text are files in its folder`() {
         let catalog = Catalog(of: ["eula", "eula/de", "eula/de-AT", "faq", "notes/DE", "/de"])
         #expect(catalog.texts == ["eula": ["de", "de-AT"], "faq": [], "notes/DE": [], "/de": []])
