@@ -122,11 +122,12 @@ struct PublishCommand {
             }
             // The store's own reader finds malformed conditions, before any device does.
             _ = try ManifestFile(reading: bytes)
+            let encoded = try key.map { try Signature.sign(bytes, $0) }
             guard !isDry else {
                 screen.good("nothing is written: this was a dry run\n")
                 return 0
             }
-            try write(bytes, on: screen)
+            try write(bytes, encoded, on: screen)
             return 0
         } catch let refusal as Refusal {
             screen.complain("refused: \(refusal)")
@@ -175,15 +176,15 @@ struct PublishCommand {
         screen.show(TextDifference(from: old, to: new))
     }
 
-    private func write(_ bytes: Data, on screen: Screen) throws {
-        guard let key else {
-            try bytes.write(to: file, options: .atomic)
+    private func write(_ bytes: Data, _ encoded: String?, on screen: Screen) throws {
+        guard let encoded else {
             // A signature of the last manifest would not fit.
-            try? FileManager.default.removeItem(at: signature)
+            let isSigned = FileManager.default.fileExists(atPath: signature.path(percentEncoded: false))
+            if isSigned { try FileManager.default.removeItem(at: signature) }
+            try bytes.write(to: file, options: .atomic)
             screen.good("\(name) is written: upload the texts first, and then the manifest\n")
             return
         }
-        let encoded = try Signature.sign(bytes, key)
         try Data(encoded.utf8).write(to: signature, options: .atomic)
         try bytes.write(to: file, options: .atomic)
         screen.good("\(name) and \(name).sig are written: upload the texts first, and then both")
