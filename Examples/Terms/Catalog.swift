@@ -24,8 +24,9 @@ struct Catalog: Equatable {
 
     /// Reads a directory that `terms publish` has prepared, as the bundle of an app.
     init(bundledIn directory: URL) throws {
-        let manifest = try ManifestFile(reading: try Data(contentsOf: directory.appending(path: "versions.json")))
-        self.init(of: manifest.texts.keys.sorted())
+        let bytes = try Data(contentsOf: directory.appending(path: "versions.json"))
+        let manifest = try ManifestFile(reading: bytes)
+        self.init(of: try Self.names(in: bytes))
         for (name, entries) in manifest.texts {
             guard let path = entries.all.last?.url?.removingPercentEncoding else { continue }
             var parts = path.split(separator: "/")
