@@ -149,6 +149,12 @@ struct Publication: Equatable {
         where newest[name] == nil {
             throw Refusal("\(kind) names “\(name)”, which is no text of the directory; correct the name")
         }
+        for name in options.removals.sorted() where newest[name] != nil || last?.texts[name] == nil {
+            throw Refusal(
+                newest[name] != nil
+                    ? "--remove names “\(name)”, and its file would be published again; remove the file from the directory"
+                    : "--remove names “\(name)”, which the last manifest does not list; correct the name")
+        }
         try setEdition(after: last, options)
         manifest.expires = options.expires
         for (identifier, found) in newest.sorted(by: { $0.key < $1.key }) {

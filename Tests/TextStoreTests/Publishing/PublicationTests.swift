@@ -68,6 +68,8 @@ struct PublicationTests {
             // The devices outside of the share read the lower version.
             (refusal(["eula@3.0.0.txt": "3", "eula@2.0.0.txt": "other"], after: last) { $0.percents = ["eula": 10] }, "“eula” 2.0.0 has"),
             (refusal(["faq@1.0.0.txt": "one"], after: last), "pass --remove eula"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.removals = ["eula"] }, "remove the file"),
+            (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.removals = ["faq"] }, "correct the name"),
             (refusal(["eula@2.0.0.txt": "two"]) { $0.recovers = true }, "needs the last manifest"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": 120] }, "from 0 to 100"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": .nan] }, "from 0 to 100"),
