@@ -157,7 +157,8 @@ struct PublishCommand {
         }
         var sources: [Publication.Source] = []
         for case let path as String in found where !path.split(separator: "/").contains(where: { $0.hasPrefix(".") }) {
-            let place = URL(filePath: root, directoryHint: .isDirectory).appending(path: path)
+            // A server follows a link to a file, too.
+            let place = URL(filePath: root, directoryHint: .isDirectory).appending(path: path).resolvingSymlinksInPath()
             guard try place.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true, path != name, path != name + ".sig" else {
                 continue
             }

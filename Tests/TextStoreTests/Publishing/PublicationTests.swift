@@ -264,6 +264,9 @@ struct PublishCommandTests {
         #expect(soon.code == 2 && soon.output.contains("a date and time such as"))
         let next = try await publish()
         #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))
+        let link = place.file("texts/faq@1.0.0.txt"), target = place.file("texts/eula@1.0.0.txt")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
+        #expect(try await publish("--dry-run").output.contains("faq: 1.0.0 is new"))
     }
 
     @Test func `T22: a store with a verifier takes what the tool has signed, and no other manifest`() async throws {
