@@ -24,8 +24,9 @@ struct Catalog: Equatable {
 
     /// Reads a directory that `terms publish` has prepared, as the bundle of an app.
     init(bundledIn directory: URL) throws {
-        let manifest = try ManifestFile(reading: try Data(contentsOf: directory.appending(path: "versions.json")))
-        self.init(of: manifest.texts.keys.sorted())
+        let bytes = try Data(contentsOf: directory.appending(path: "versions.json"))
+        let manifest = try ManifestFile(reading: bytes)
+        self.init(of: try Self.names(in: bytes))
         for (name, entries) in manifest.texts {
             guard let path = entries.all.last?.url?.removingPercentEncoding else { continue }
             var parts = path.split(separator: "/")
@@ -36,12 +37,15 @@ struct Catalog: Equatable {
         }
     }
 
-    /// Returns the names in a manifest, even those of entries that a store would refuse.
+    /// Returns the names in a manifest, at least one, even those of entries that a store would refuse.
     static func names(in manifest: Data) throws(Mistake) -> [String] {
         guard let object = try? JSONSerialization.jsonObject(with: manifest) as? [String: Any] else {
             throw Mistake("the manifest is no JSON object, or a part of one; upload it again, or publish it with terms publish")
         }
-        return (object["texts"] as? [String: Any] ?? object).keys.sorted()
+        let names = (object["texts"] as? [String: Any] ?? object).keys.sorted()
+        // A gate without texts would be open.
+        guard !names.isEmpty else { throw Mistake("the manifest lists no texts; publish them with terms publish") }
+        return names
     }
 
     /// Returns the sources of the texts of a server.

@@ -76,7 +76,14 @@ struct GateCommand {
             case "--key": key = URL(filePath: try value(of: argument))
             case "--state": state = URL(filePath: try value(of: argument), directoryHint: .isDirectory)
             case "--text": chosen.insert(try value(of: argument))
-            case "--language": languages = try value(of: argument).split(separator: ",").map(String.init)
+            case "--language":
+                languages = try value(of: argument).split(separator: ",").map(String.init)
+                guard !languages.isEmpty else { throw Mistake("--language needs a value") }
+                for tag in languages {
+                    do throws(TextStoreError) { _ = try TextLanguages.usualTag(tag) } catch {
+                        throw Mistake("--language: \(error.message)")
+                    }
+                }
             case "--account": account = try value(of: argument)
             case "--platform": audience.platform = try value(of: argument)
             case "--app":

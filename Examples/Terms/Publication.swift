@@ -161,10 +161,15 @@ struct Publication: Equatable {
         for (identifier, found) in newest.sorted(by: { $0.key < $1.key }) {
             try add(identifier, found.version, found.source, last?.texts[identifier]?.all ?? [], options)
         }
-        let files = Set(sources.map { Self.address(of: $0.path) })
+        let files = Dictionary(sources.map { (Self.address(of: $0.path), $0.bytes) }) { $1 }
         for (identifier, entries) in manifest.texts.sorted(by: { $0.key < $1.key }) {
-            for case let (version, url?) in entries.all.map({ ($0.version, $0.url) }) where !files.contains(url) {
-                notes.append("\(identifier): the other devices need \(version) on the server, and the directory does not have \(url)")
+            for case let (entry, url?) in entries.all.map({ ($0, $0.url) }) {
+                if let bytes = files[url] {
+                    try Self.check(bytes, against: entry, of: identifier)
+                } else {
+                    notes.append(
+                        "\(identifier): the other devices need \(entry.version) on the server, and the directory does not have \(url)")
+                }
             }
         }
         for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
@@ -221,6 +226,14 @@ struct Publication: Equatable {
         if String(decoding: source.bytes, as: UTF8.self).allSatisfy({ $0.isWhitespace || $0 == "\u{FEFF}" }) {
             throw refuse("is empty, and apps keep the old text then; write it")
         }
+    }
+
+    /// Refuses other bytes under a published version, with which devices would not accept the file.
+    private static func check(_ bytes: Data, against entry: ManifestFile.Entry, of identifier: String) throws {
+        guard let known = entry.sha256, known.lowercased() != SHA256.digest(of: Array(bytes)).hex else { return }
+        throw Refusal(
+            "“\(identifier)” \(entry.version) has other bytes than last time: users have accepted that wording under this version. Give the "
+                + "new wording a higher version")
     }
 
     private mutating func setEdition(after last: ManifestFile?, _ options: Options) throws {
@@ -290,11 +303,7 @@ struct Publication: Equatable {
             (entry.rollback, entry.withdrawn) = (true, withdrawn.description)
         }
         if let same = last.first(where: { SemanticVersion($0.version) == version }) {
-            if let known = same.sha256, known.lowercased() != digest {
-                throw Refusal(
-                    "“\(identifier)” \(version) has other bytes than last time: users have accepted that wording under this version. Give the "
-                        + "new wording a higher version")
-            }
+            try Self.check(source.bytes, against: same, of: identifier)
             // Devices that have not seen the rollback yet need its order in every later manifest.
             entry.rollback = entry.rollback ?? same.rollback
         }

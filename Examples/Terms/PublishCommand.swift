@@ -122,11 +122,12 @@ struct PublishCommand {
             }
             // The store's own reader finds malformed conditions, before any device does.
             _ = try ManifestFile(reading: bytes)
+            let encoded = try key.map { try Signature.sign(bytes, $0) }
             guard !isDry else {
                 screen.good("nothing is written: this was a dry run\n")
                 return 0
             }
-            try write(bytes, on: screen)
+            try write(bytes, encoded, on: screen)
             return 0
         } catch let refusal as Refusal {
             screen.complain("refused: \(refusal)")
@@ -156,7 +157,8 @@ struct PublishCommand {
         }
         var sources: [Publication.Source] = []
         for case let path as String in found where !path.split(separator: "/").contains(where: { $0.hasPrefix(".") }) {
-            let place = URL(filePath: root, directoryHint: .isDirectory).appending(path: path)
+            // A server follows a link to a file, too.
+            let place = URL(filePath: root, directoryHint: .isDirectory).appending(path: path).resolvingSymlinksInPath()
             guard try place.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true, path != name, path != name + ".sig" else {
                 continue
             }
@@ -175,18 +177,17 @@ struct PublishCommand {
         screen.show(TextDifference(from: old, to: new))
     }
 
-    private func write(_ bytes: Data, on screen: Screen) throws {
-        guard let key else {
-            try bytes.write(to: file, options: .atomic)
+    private func write(_ bytes: Data, _ encoded: String?, on screen: Screen) throws {
+        guard let encoded else {
             if FileManager.default.fileExists(atPath: signature.path(percentEncoded: false)) {
                 // The signature of the last manifest would not fit.
                 try FileManager.default.removeItem(at: signature)
                 screen.warning("\(name).sig is deleted, and apps with the key refuse this manifest; pass --key to sign it")
             }
+            try bytes.write(to: file, options: .atomic)
             screen.good("\(name) is written: upload the texts first, and then the manifest\n")
             return
         }
-        let encoded = try Signature.sign(bytes, key)
         try Data(encoded.utf8).write(to: signature, options: .atomic)
         try bytes.write(to: file, options: .atomic)
         screen.good("\(name) and \(name).sig are written: upload the texts first, and then both")

@@ -93,18 +93,30 @@ public struct TextDifference: Hashable, Sendable {
     /// Returns the changed words of two lines; `nil` if less than half of the letters are the same.
     private static func words(from old: String, to new: String) -> [Word]? {
         var words: [Word] = [], same = 0
-        func add(_ word: Word) {
-            switch (words.last, word) {
-            case (.same(let before)?, .same(let text)): words[words.count - 1] = .same(before + text)
-            case (.removed(let before)?, .removed(let text)): words[words.count - 1] = .removed(before + text)
-            case (.added(let before)?, .added(let text)): words[words.count - 1] = .added(before + text)
-            default: words.append(word)
+        // The text of a word grows in place, because a line may be as long as its file.
+        var last: Word?, text = ""
+        func finish() {
+            switch last {
+            case .same?: words.append(.same(text))
+            case .removed?: words.append(.removed(text))
+            case .added?: words.append(.added(text))
+            case nil: break
             }
         }
-        for word in steps(from: parts(of: old), to: parts(of: new)) {
-            if case .same(let text) = word, !text.allSatisfy(\.isWhitespace) { same += text.utf8.count }
-            add(word)
+        for step in steps(from: parts(of: old), to: parts(of: new)) {
+            let (part, isLike) =
+                switch (last, step) {
+                case (.same?, .same(let found)), (.removed?, .removed(let found)), (.added?, .added(let found)): (found, true)
+                case (_, .same(let found)), (_, .removed(let found)), (_, .added(let found)): (found, false)
+                }
+            if case .same = step, !part.allSatisfy(\.isWhitespace) { same += part.utf8.count }
+            if !isLike {
+                finish()
+                (last, text) = (step, "")
+            }
+            text += part
         }
+        finish()
         return same * 2 >= min(old.utf8.count, new.utf8.count) && same > 0 ? words : nil
     }
 

@@ -56,14 +56,16 @@ struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
 
     /// The tag itself and its parents, the longest first.
     ///
-    /// A Chinese tag without a script is followed by the tag with the script of its region, because `zh` alone leaves the script open.
+    /// A Chinese region implies its script, because `zh` alone leaves the script open. The tag is therefore followed by its other spelling,
+    /// with or without the script, and then by the script alone: `zh-TW`, `zh-Hant-TW`, `zh-Hant`.
     var lookups: [LanguageTag] {
         var all = Array(sequence(first: self, next: \.parent))
-        let scripts = ["TW": "Hant", "HK": "Hant", "MO": "Hant", "CN": "Hans", "SG": "Hans", "MY": "Hans"]
-        if language == "zh", let place = all.firstIndex(where: { scripts[String($0.description.dropFirst(3))] != nil }),
-            let script = scripts[String(all[place].description.dropFirst(3))]
-        {
-            all.insert(LanguageTag(trusted: "zh-" + script), at: place + 1)
+        guard language == "zh" else { return all }
+        for (region, script) in ["TW": "Hant", "HK": "Hant", "MO": "Hant", "CN": "Hans", "SG": "Hans", "MY": "Hans"] {
+            let short = "zh-" + region, long = "zh-\(script)-\(region)"
+            guard let place = all.firstIndex(where: { $0.description == short || $0.description == long }) else { continue }
+            let others = all[place].description == short ? [long, "zh-" + script] : [short]
+            all.insert(contentsOf: others.map { LanguageTag(trusted: $0) }, at: place + 1)
         }
         return all
     }

@@ -56,7 +56,8 @@ struct Conditions: Hashable, Sendable {
 
     /// Returns a device's place in a draw, from 0 to below 1. A larger share begins with the devices of a smaller one.
     static func place(of device: UInt64, in draw: String) -> Double {
-        let digest = SHA256.digest(of: Array("\(draw)\n\(device)".utf8))
+        // Two spellings of a group or an identifier are one name, and have one draw.
+        let digest = SHA256.digest(of: Array("\(draw.normalFormC)\n\(device)".utf8))
         // 53 bits, because a Double has no more below 1.
         let bits = digest.bytes.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         return Double(bits >> 11) / Double(1 << 53)

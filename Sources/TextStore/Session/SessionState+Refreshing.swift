@@ -73,12 +73,14 @@ extension SessionState {
     /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
     ///
     /// - Parameter isRepeated: Whether a refresh has overtaken the fetch of these bytes, so that they are confirmed now.
-    private func confirmation(_ identifier: String, _ offer: Offer?, isRepeated: Bool = false) -> SetPlan.Item? {
+    private func confirmation(_ identifier: String, _ offer: Offer?, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil || isRepeated,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
-            let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt || isRepeated,
+            let askedAt = manifestRecord.attemptedAt, case let fetchedAt = record.facts.fetchedAt,
+            // A fetch in the future means that the clock was set back, and the last check in the past followed it.
+            askedAt > fetchedAt || fetchedAt > now || isRepeated,
             // The address was valid when the text was fetched; if it no longer is, the text stays.
             let source = sources[identifier], let file = try? address(of: entry, source)
         else { return nil }
@@ -211,7 +213,7 @@ extension SessionState {
                     continue
                 }
                 func confirmation(_ identifier: String) -> SetPlan.Item? {
-                    self.confirmation(identifier, offer(for: identifier), isRepeated: isRepeated)
+                    self.confirmation(identifier, offer(for: identifier), at: moment.date, isRepeated: isRepeated)
                 }
                 // Confirms no bytes of a set that is held back.
                 guard hasMember(of: key, where: { confirmation($0) != nil }), obstacle(of: key, at: moment.date) == nil else {
@@ -399,7 +401,7 @@ extension SessionState {
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
         if wants(identifier, offer, at: moment, isForced: isForced)
-            || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
+            || (confirmation(identifier, offer, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
             return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end

@@ -15,6 +15,8 @@ struct SessionState: Sendable {
     /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
     var versionSource: VersionSource? { didSet { invalidateResolutions() } }
+    /// The ticket of the last call that has set the version source.
+    var sourceCall: UInt64 = 0
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
     /// The newest accepted manifest; ahead of the one above until its record has been saved.

@@ -9,15 +9,17 @@ extension TextEngine {
     func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
         // A validator is useful only together with the body that it describes.
         let validator = record.body == nil ? nil : record.validator
+        let began = time.date
         launch(ticket) { [verify, time] fetcher in
             await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
         } then: { engine, response in
-            await engine.takeManifest(response, ticket, source, record)
+            await engine.takeManifest(response, ticket, source, record, since: began)
         }
     }
 
     private func takeManifest(
-        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord
+        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord,
+        since began: Date
     ) async {
         var record = known
         var manifest: VersionManifest?
@@ -34,7 +36,7 @@ extension TextEngine {
         let isCurrent = session.read { $0.manifestFlight == ticket }
         if isCurrent, let manifest { reportRefusals(of: manifest) }
         // Saved before it becomes visible, because a caller that waits for the manifest may end the process next.
-        if let fault = await shelf.keep(ended, of: ticket) { report(.fault(fault)) }
+        if let fault = await shelf.keep(ended, of: ticket, since: began) { report(.fault(fault)) }
         let moment = moment
         let actions = session.update { session in
             session.manifestEnded(ticket: ticket, ended, taken, failure, at: moment)

@@ -80,6 +80,7 @@ final class TextEngine: Sendable {
     }
 
     func setVersionSource(_ source: VersionSource) async {
+        let call = session.update { $0.ticket() }
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { report(.refused(fault)) }
         for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
@@ -89,9 +90,12 @@ final class TextEngine: Sendable {
             ordered = changed
             report(outcome)
         }
-        let (record, manifest) = await keptManifest(of: source)
+        let (record, manifest) = await keptManifest(of: source, call)
         let moment = moment
         let outcome = await shelf.publish(ordered) { session in
+            // A later call counts, even if this one has verified its saved manifest for longer.
+            guard call > session.sourceCall else { return }
+            session.sourceCall = call
             // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source
@@ -107,7 +111,7 @@ final class TextEngine: Sendable {
 
     /// Returns the saved manifest; `nil` if it has another address, or is older than one that was accepted.
     @concurrent
-    private func keptManifest(of source: VersionSource) async -> (ManifestRecord?, VersionManifest?) {
+    private func keptManifest(of source: VersionSource, _ call: UInt64) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
         for fault in faults { report(.fault(fault)) }
@@ -121,7 +125,8 @@ final class TextEngine: Sendable {
         // higher revision. Otherwise it is fetched again.
         guard let manifest = try? await manifest(in: body, of: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
-            let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
+            let outcome = try? await shelf.accept(
+                manifest, policy, isVerified: verify != nil, where: { call > $0.sourceCall && $0.versionSource != source })
         else { return (nil, nil) }
         report(outcome)
         return (record, manifest)

@@ -12,7 +12,7 @@ public import StoreCore
 public struct TextStorePolicy: Sendable {
     /// The time at which a fetched set becomes active.
     public var activation: Activation
-    /// The minimum interval between two checks of the manifest, successful or not; 15 minutes by default. It survives a restart.
+    /// The minimum interval between a successful check of the manifest and the next one; 15 minutes by default. It survives a restart.
     public var checkInterval: Duration
     /// The time after which an unversioned text is fetched again; one day by default.
     public var textExpiry: Duration

@@ -345,9 +345,15 @@ actor Shelf {
 
     /// Saves the manifest's record after a fetch, unless that fetch was abandoned, or another process has saved a newer manifest.
     ///
+    /// - Parameter began: When the fetch began. A failed one replaces no record that another process has saved since.
     /// - Returns: The fault of the save, if any.
-    func keep(_ record: ManifestRecord, of ticket: UInt64) -> TextStoreError? {
+    func keep(_ record: ManifestRecord, of ticket: UInt64, since began: Date) -> TextStoreError? {
         guard session.read({ $0.manifestFlight == ticket }) else { return nil }
+        if record.failures > 0, let endedAt = record.attemptedAt, let saved = manifestFile.load().copies.first?.value,
+            saved.url == record.url, saved.failures == 0, let checkedAt = saved.attemptedAt, began < checkedAt, checkedAt <= endedAt
+        {
+            return nil
+        }
         catchUp()
         return isBehind ? nil : keep(record)
     }

@@ -107,4 +107,17 @@ struct TextDifferenceTests {
         #expect(difference.lines.count { if case .same = $0 { true } else { false } } == count - count / 50)
         #expect(new(difference) == changed.joined(separator: "\n"))
     }
+
+    @Test(.enabled(if: isWholeRun, "short texts do not show the cost"))
+    func `T20: the time for one long line is that for as many short ones`() {
+        let words = (0..<100_000).map { "word\($0)" }
+        func time(_ separator: String) -> Duration {
+            let before = words.joined(separator: separator)
+            let began = ContinuousClock.now
+            #expect(!TextDifference(from: before, to: before + separator + "end").isEmpty)
+            return ContinuousClock.now - began
+        }
+        // Copying the text before each word would take far longer.
+        #expect(time(" ") < time("\n") * 20)
+    }
 }

@@ -52,6 +52,8 @@ struct LanguageChoiceTests {
             (["zh-TW"], ["en", "zh-Hans", "zh-Hant"], ["zh-Hant", "en"]), (["zh-CN"], ["en", "zh-Hans", "zh-Hant"], ["zh-Hans", "en"]),
             (["zh-Hant-HK"], ["en", "zh-Hans", "zh-Hant"], ["zh-Hant", "en"]),
             (["zh-HK"], ["en", "zh-HK", "zh-Hant"], ["zh-HK", "zh-Hant", "en"]),
+            (["zh-TW"], ["en", "zh-Hans-CN", "zh-Hant-TW"], ["zh-Hant-TW", "en"]),
+            (["zh-Hant-TW", "en"], ["en", "zh-CN", "zh-TW"], ["zh-TW", "en"]),
             // A dialect is better than another language, unless a later preference is listed.
             (["pt-PT"], ["en", "pt-BR"], ["pt-BR", "en"]), (["pt"], ["en", "pt-BR"], ["pt-BR", "en"]),
             (["pt-PT", "fr"], ["en", "fr", "pt-BR"], ["fr", "en"]), (["de"], ["en", "de-CH", "de-AT"], ["de-AT", "en"]),

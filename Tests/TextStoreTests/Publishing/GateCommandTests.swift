@@ -118,10 +118,15 @@ struct GateCommandTests {
         arguments: [
             ["--url"], ["--url", "texts"], ["--url", "ftp://example.com"], ["--accept", "--withdraw"], ["--key", "public.pem"],
             ["--bundle", "texts"], ["--url", "https://example.com", "--fresh"], ["--export"], ["--export", "--accept"], ["accept"],
-            ["--text", "eula"], ["--app", "new"],
+            ["--text", "eula"], ["--app", "new"], ["--language", "de_AT"], ["--language", ","],
         ])
     func `T13: wrong usage of the gate is refused before it opens`(arguments: [String]) {
         #expect(throws: Mistake.self) { try GateCommand(arguments) }
+    }
+
+    @Test(arguments: ["{}", #"{"texts":{}}"#, "[]"])
+    func `T13: a manifest without texts opens no gate`(manifest: String) {
+        #expect(throws: Mistake.self) { try Catalog.names(in: Data(manifest.utf8)) }
     }
 
     @Test func `T18: the languages of a text are files in its folder`() {

@@ -65,6 +65,8 @@ struct PublicationTests {
             (refusal(["eula@1.0.0.txt": "one"], after: last), "pass --rollback eula"),
             (refusal(["eula@2.0.0.txt": "two"], after: last) { $0.rollbacks = ["eula"] }, "has no effect"),
             (refusal(["eula@2.0.0.txt": "other"], after: last), "a higher version"),
+            // The devices outside of the share read the lower version.
+            (refusal(["eula@3.0.0.txt": "3", "eula@2.0.0.txt": "other"], after: last) { $0.percents = ["eula": 10] }, "“eula” 2.0.0 has"),
             (refusal(["faq@1.0.0.txt": "one"], after: last), "pass --remove eula"),
             (refusal(["eula@2.0.0.txt": "two"]) { $0.recovers = true }, "needs the last manifest"),
             (refusal(["eula@3.0.0.txt": "three"], after: last) { $0.percents = ["eula": 120] }, "from 0 to 100"),
@@ -280,6 +282,9 @@ struct PublishCommandTests {
         #expect(soon.code == 2 && soon.output.contains("a date and time such as"))
         let next = try await publish()
         #expect(next.code == 0 && next.output.contains("eula: 1.0.0 → 2.0.0") && next.output.contains("+ Terms two"))
+        let link = place.file("texts/faq@1.0.0.txt"), target = place.file("texts/eula@1.0.0.txt")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
+        #expect(try await publish("--dry-run").output.contains("faq: 1.0.0 is new"))
     }
 
     @Test func `T22: a store with a verifier takes what the tool has signed, and no other manifest`() async throws {
@@ -287,7 +292,9 @@ struct PublishCommandTests {
         let made = try await run("/usr/bin/env", ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key])
         try #require(made.code == 0, "OpenSSL's command line is needed: \(made.output)")
         #expect(try await run("/usr/bin/env", ["openssl", "pkey", "-in", key, "-pubout", "-out", open]).code == 0)
-        #expect(try await publish("--key", place.file("texts/eula@1.0.0.txt").path(percentEncoded: false)).code == 1)
+        let other = place.file("texts/eula@1.0.0.txt").path(percentEncoded: false)
+        #expect(try await publish("--key", other).code == 1)
+        #expect(try await publish("--key", other, "--dry-run").code == 1)
         let signed = try await publish("--key", key)
         #expect(signed.code == 0 && signed.output.contains("x-signature: "))
         let bytes = try Data(contentsOf: place.file("texts/versions.json"))

@@ -66,10 +66,10 @@ struct ForgettingTests {
         var record = ManifestRecord(url: "http://x/")
         record.body = Data("{}".utf8)
         shelf.session.update { $0.manifestFlight = 1 }
-        #expect(await shelf.keep(record, of: 1) == nil)
+        #expect(await shelf.keep(record, of: 1, since: .now) == nil)
         #expect(shelf.manifestFile.load().copies.first?.value == record)
         _ = try await shelf.clear { $0.manifestFlight = nil }
-        #expect(await shelf.keep(record, of: 1) == nil)
+        #expect(await shelf.keep(record, of: 1, since: .now) == nil)
         #expect(shelf.manifestFile.load().copies.first?.value.body == nil)
     }
 

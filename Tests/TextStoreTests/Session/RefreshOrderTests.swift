@@ -86,6 +86,17 @@ struct RefreshOrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
     }
 
+    @Test func `T9: a failed check does not replace the manifest that another store has saved meanwhile`() async throws {
+        serveHeld("/versions.json", .status(503), .json(literal: #"{"eula":"1.0.0"}"#))
+        let store = try await bench.started()
+        try await until("the request has arrived") { count("/versions.json") == 1 }
+        bench.time.shiftDate(by: .seconds(1))
+        let other = try await bench.started().refreshed()
+        gate.update { $0 = true }
+        #expect(try await store.text(for: bench.source("eula"), awaiting: patient).fallbackReason?.code == .unexpectedStatus)
+        #expect(other.engine.shelf.manifestFile.load().copies.first?.value.body != nil)
+    }
+
     private func awaited(_ store: TextStore, byRefresh: Bool) async throws -> VersionedText {
         if byRefresh { return try await store.refreshed().text(for: bench.source("eula")) }
         return try await store.text(for: bench.source("eula"), awaiting: patient)

@@ -72,6 +72,25 @@ struct SignatureTests {
         }
     }
 
+    @Test func `T15: the last version source counts, even if the saved manifest of an earlier one is verified for longer`() async throws {
+        bench.serve(eula: 2)
+        try await bench.started().refresh()
+        let isVerifying = WatchedState(false), gate = WatchedState(false)
+        let store = try bench.store(verify: { verification in
+            guard String(decoding: verification.bytes, as: UTF8.self) == #"{"eula":"2.0.0"}"# else { return }
+            isVerifying.update { $0 = true }
+            try await gate.wait { $0 ? () : nil }
+        })
+        let first = bench.versions, last = VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json")))
+        let setting = Task { await store.setVersionSource(first) }
+        try await isVerifying.wait { $0 ? () : nil }
+        await store.setVersionSource(last)
+        gate.update { $0 = true }
+        await setting.value
+        let source = store.engine.session.read { $0.versionSource }
+        #expect(source == last)
+    }
+
     @Test(arguments: ["not UTF-8", "NUL", "empty", "HTML"])
     func `T15: the verifier sees the bytes of a text before they are parsed`(kind: String) async throws {
         let bytes: [String: Data] = [

@@ -72,12 +72,13 @@ struct FreshnessTests {
         #expect(try await bundled.text(for: bench.source("eula"), awaiting: soon).fallbackReason == nil)
     }
 
-    @Test(arguments: [nil, "legal"], [true, false])
+    /// The clock may be set back before the next check.
+    @Test(arguments: [nil, "legal"], [(true, 1), (false, 1), (true, -3_600)] as [(hasValidator: Bool, seconds: Int)])
     func `T4: bytes published after their version replace the old ones at the next check`(
-        group: String?, hasValidator: Bool
+        group: String?, row: (hasValidator: Bool, seconds: Int)
     ) async throws {
         func serve(_ name: String, _ text: String) {
-            if hasValidator { bench.serve(name, text) } else { bench.origin.on(.get, "/\(name).txt") { _ in .text(text) } }
+            if row.hasValidator { bench.serve(name, text) } else { bench.origin.on(.get, "/\(name).txt") { _ in .text(text) } }
         }
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         for name in ["eula", "privacy"] { serve(name, "Old \(name)") }
@@ -88,7 +89,7 @@ struct FreshnessTests {
         try await store.refresh()
         #expect(line(try await store.text(for: bench.source("eula"))) == "3.0.0 remote: Old eula")
         for name in ["eula", "privacy"] { serve(name, "New \(name)") }
-        bench.time.shiftDate(by: .seconds(1))
+        bench.time.shiftDate(by: .seconds(row.seconds))
         try await store.refresh()
         #expect(line(try await store.text(for: bench.source("eula"))) == "3.0.0 remote: New eula")
         #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 remote: New privacy")

@@ -95,6 +95,7 @@ struct RolloutTests {
         }
         // The place is part of the format: another hash would draw other devices after an update.
         #expect(Conditions.place(of: 1, in: "eula") == Self.placeOfOne)
+        #expect(Conditions.place(of: 1, in: "é") == Conditions.place(of: 1, in: "e\u{301}"))
     }
 
     /// The first 53 bits of the SHA-256 of `eula`, a line feed, and `1`.
