@@ -219,7 +219,9 @@ extension PostgresCacher {
             json = Self.withoutSignOfZero(json)
         }
         guard json.contains(where: { $0 >= 0x80 }) else { return json }
-        return Data(String(decoding: json, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8)
+        // Decomposed first: composing alone leaves a Hangul syllable beside its final consonant on Linux.
+        let decomposed = String(decoding: json, as: UTF8.self).decomposedStringWithCanonicalMapping
+        return Data(decomposed.precomposedStringWithCanonicalMapping.utf8)
     }
 
     /// Returns JSON in which zero has no sign, because equal numbers must have equal JSON.
