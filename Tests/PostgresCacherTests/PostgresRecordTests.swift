@@ -131,5 +131,6 @@ struct PostgresRecordTests {
         #expect(try await a.load(param: 1) == nil)
         #expect(try await !a.save(record(2), param: 1, over: base).isSaved)
         try await until("the pruning arrives") { try await a.save(record(3), param: 1, over: a.position).isSaved }
+        #expect(try await b.prune(before: Date(timeIntervalSinceReferenceDate: .infinity)) == 1)
     }
 }
