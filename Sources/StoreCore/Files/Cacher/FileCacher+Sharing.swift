@@ -143,8 +143,11 @@ extension FileCacher {
                 if let base {
                     if let known {
                         if known > base, known.writer != shared.writer { return .superseded(known) }
-                    } else if base.number < transaction.numbers.floor {
-                        return .superseded(Revision(number: transaction.numbers.floor, writer: 0))
+                    } else {
+                        // A damaged record may have any revision.
+                        let isDamaged = try self.directory.status(of: encoded.key.fileName)?.kind == .regular
+                        let floor = isDamaged ? transaction.numbers.head : transaction.numbers.floor
+                        if base.number < floor { return .superseded(Revision(number: floor, writer: 0)) }
                     }
                 }
                 do throws(StoreError) {
