@@ -117,6 +117,7 @@ struct PostgresRecordTests {
         } catch let error as PostgresError {
             #expect(error.code == .unwritableRecord)
         }
+        #expect(PostgresCacher<String, String>(database, table: place.table, limit: .max).limit == 1_000_000_000)
         withExtendedLifetime(observation) {}
     }
 
