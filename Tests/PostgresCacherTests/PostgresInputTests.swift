@@ -47,6 +47,11 @@ struct PostgresInputTests {
 
     // MARK: Names and rows
 
+    @Test(arguments: ["40001", "53100", "53200", "57014"])
+    func `an error about the resources of the server is transient`(state: String) {
+        #expect(PostgresError(state: state, "").failureKind == .transient)
+    }
+
     @Test func `tables with the longest names share the connections of a database`() async throws {
         let database = try place.database()
         for last in ["a", "b"] {

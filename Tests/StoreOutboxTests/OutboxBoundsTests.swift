@@ -59,6 +59,15 @@ struct OutboxBoundsTests {
         #expect(last.origin.commands == [Add(key: 1, amount: 5)])
     }
 
+    @Test func `O12: the log keeps the beginning of an error, even of one long character`() async throws {
+        struct Accents: Error, CustomStringConvertible { let description = "e" + String(repeating: "\u{301}", count: 100_000) }
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Accents()))).started()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.events.first("attempt 1 failed")
+        let error = await bench.state.commands.first?.lastError
+        #expect(error.map { $0.utf8.count < 2_000 } == true)
+    }
+
     @Test func `C24: a delay that an origin asks for ends at the limit, even after a restart`() async throws {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(Int64(Int32.max)))
         let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal), .failure(refusal))).started()

@@ -110,6 +110,17 @@ struct AtomicFileTests {
         #expect(try place.names.isEmpty)
     }
 
+    @Test func `F2: a conditional removal without a free descriptor removes nothing`() async throws {
+        try place.write([1], "file")
+        await #expect(processExitsWith: .success) { [url = place.url as URL] in
+            let directory = Directory(path: url.path(percentEncoded: false))
+            guard let status = try directory.status(of: "file") else { preconditionFailure("the file is missing") }
+            allowNoDescriptor()
+            precondition((try? directory.remove("file", ifStill: status)) == nil)
+        }
+        #expect(try place.names == ["file"])
+    }
+
     /// The removal must not move a newer file aside: a crash at that moment would lose the file.
     @Test func `F2: a conditional removal never hides a newer file`() async throws {
         var options = FileWriteOptions()

@@ -45,7 +45,7 @@ package struct PartialFile: Sendable {
     package static func locked(
         _ name: String, note: String, in folder: DirectoryHandle, isHashed: Bool
     ) throws(StoreError) -> PartialFile {
-        while true {
+        for _ in 0..<32 {
             // No lock means that another download has renamed the file to its target between opening and locking.
             guard let file = try FileLock(name, in: folder, patience: .zero).take() else { continue }
             let status = try file.status()
@@ -53,6 +53,8 @@ package struct PartialFile: Sendable {
             // The file has another hard link, such as a backup. Writing in place would change the backup too.
             try folder.remove(name)
         }
+        // The directory itself was renamed.
+        throw .fileSystem("opening", path: folder.path(of: name), errno: ESTALE)
     }
 
     // MARK: The bytes

@@ -266,7 +266,8 @@ public final class Outbox: Sendable {
 
     /// Drops all commands, first on disk, and waits for running attempts to end.
     ///
-    /// The attempts are canceled and their results dropped. The wait ends after ``OutboxPolicy/clearTimeout`` at the latest.
+    /// The attempts are canceled and their results dropped. The wait ends after ``OutboxPolicy/clearTimeout`` at the latest. The outbox
+    /// also forgets the keys that have replaced temporary ones, so later commands must name the keys of the origin.
     ///
     /// A ``CacheScope`` calls this method for its outboxes.
     ///

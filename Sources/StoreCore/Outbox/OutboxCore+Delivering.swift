@@ -158,8 +158,8 @@ extension OutboxCore {
         case .failure(let failure): error = failure
         }
         let advice = error as? any FailureAdvising
-        // Bounded, because an error may carry a whole response.
-        let text = String("\(error)".prefix(500))
+        // Bounded, because an error may carry a whole response. One character may have any number of scalars.
+        let text = String("\(error)".unicodeScalars.prefix(500))
         // A closed store says nothing about the command, which a later outbox delivers with a new store.
         let isClosed = (error as? StoreError)?.code == .closed
         switch advice?.failureKind ?? (StoreError.isFinal(error) && !isClosed ? .permanent : .transient) {

@@ -175,6 +175,7 @@ extension OutboxMachine {
             if let replacement = old.replacements[temporary] { map(temporary, to: replacement) }
         }
         for entry in entries { apply(entry, date: date) }
+        keepPlaces(of: old)
         for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
         actions = oldActions
         isStarted = wasStarted
@@ -223,6 +224,20 @@ extension OutboxMachine {
             }
         }
         reviewAll()
+    }
+
+    /// Gives the commands the places that they had: the stores have applied their changes at these places.
+    private mutating func keepPlaces(of old: OutboxMachine) {
+        let ordered = commands()
+        timeline = []
+        var last: UInt64 = 0
+        for item in ordered {
+            let known = old.items[item.id]?.order ?? 0
+            if known <= last { lastOrder += 1 }
+            last = known > last ? known : lastOrder
+            items[item.id]?.order = last
+            timeline.append((last, item.id))
+        }
     }
 }
 

@@ -19,13 +19,13 @@ final class SystemWatch: Sendable {
             if code == ENOENT { return nil }
             throw .fileSystem("watching", path: path, errno: code)
         }
-        let location: DispatchSource.FileSystemEvent = [.delete, .rename]
+        let location: DispatchSource.FileSystemEvent = [.delete, .rename, .revoke]
         let events = interest == .location ? location : location.union([.write, .extend, .attrib])
         let source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
         // The handler retains its source until the end of the watch cancels the source.
         source.setEventHandler {
-            // A removed file has no further events.
-            if source.data.contains(.delete) { source.cancel() }
+            // A file that was removed, or whose disk was, has no further events.
+            if !source.data.isDisjoint(with: [.delete, .revoke]) { source.cancel() }
             onEvent(nil)
         }
         source.setCancelHandler { _ = close(descriptor) }

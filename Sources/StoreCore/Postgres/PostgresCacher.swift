@@ -57,7 +57,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     ///   - table: The name of the table, 1 to 56 bytes; all users of the table must use the same types of key and content.
     ///   - expiry: The lifetime of content whose origin states none.
     ///   - version: The version of the content's schema. Raise it when `Content` can no longer decode older records, which are then misses.
-    ///   - limit: The size of the largest record, in bytes.
+    ///   - limit: The size of the largest record, in bytes; at most 1 GB, because a server closes the connection of a larger message.
     ///   - onFault: Called once for each outage; runs on any thread and must be quick.
     public init(
         _ database: PostgresDatabase, table: String, expiry: Expiry = .never, version: Int = 1, limit: Int = 64_000_000,
@@ -69,7 +69,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         self.database = database
         self.expiry = expiry
         self.observers = observers
-        self.limit = limit
+        self.limit = min(limit, 1_000_000_000)
         schema = Int64(version)
         let decoder = decoder
         self.table = PostgresTable(database.core, table) { observers.handle($0, decoder) }
@@ -219,7 +219,9 @@ extension PostgresCacher {
             json = Self.withoutSignOfZero(json)
         }
         guard json.contains(where: { $0 >= 0x80 }) else { return json }
-        return Data(String(decoding: json, as: UTF8.self).precomposedStringWithCanonicalMapping.utf8)
+        // Decomposed first: composing alone leaves a Hangul syllable beside its final consonant on Linux.
+        let decomposed = String(decoding: json, as: UTF8.self).decomposedStringWithCanonicalMapping
+        return Data(decomposed.precomposedStringWithCanonicalMapping.utf8)
     }
 
     /// Returns JSON in which zero has no sign, because equal numbers must have equal JSON.

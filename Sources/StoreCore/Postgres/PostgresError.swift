@@ -109,7 +109,7 @@ extension PostgresError {
             self.init(.readOnly, "the database is read-only; use the primary server (\(text))", state: state)
         case "42501":
             self.init(.forbidden, "the user lacks a right on the table or its schema; grant it (\(text))", state: state)
-        case "54000", "22001", "53200":
+        case "54000", "22001":
             self.init(.unwritableRecord, "the record is too large for the server; divide it (\(text))", state: state)
         case let state? where state.hasPrefix("57P") || state.hasPrefix("08"):
             self.init(.connectionLost, "the server has ended the connection; the cacher connects again (\(text))", state: state)

@@ -185,7 +185,8 @@ struct PostgresStatements: Sendable {
     ///
     /// - Parameter date: Seconds since 1970.
     func prune(before date: Double, writer: Int64, channel: String) -> PostgresQuery {
-        let limit = Int64(date * 1_000_000)
+        // A date may be any number.
+        let limit = Int64(exactly: (date * 1_000_000).rounded(.down)) ?? (date > 0 ? .max : .min)
         return PostgresQuery(
             text: """
                 UPDATE \(state) SET head = \(Self.next);

@@ -332,6 +332,14 @@ struct DownloadDigestTests {
         try file.append([1, 2, 3, 4])
         #expect(try Data(contentsOf: backup) == Data("old".utf8))
     }
+
+    @Test func `H11: a partial file in a directory that was renamed meanwhile is an error`() throws {
+        let (old, new) = (directory.file("old"), directory.file("new"))
+        try FileManager.default.createDirectory(at: old, withIntermediateDirectories: true)
+        let folder = try #require(try DirectoryHandle(opening: Directory(path: old.path)))
+        try FileManager.default.moveItem(at: old, to: new)
+        #expect(throws: StoreError.self) { try PartialFile.locked("part", note: "note", in: folder, isHashed: false) }
+    }
 }
 
 extension PartialFile {

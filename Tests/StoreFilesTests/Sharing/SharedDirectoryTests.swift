@@ -148,6 +148,22 @@ struct SharedDirectoryTests {
         #expect(try await a.content(1) == 1)
     }
 
+    @Test(arguments: [false, true], [false, true])
+    func `D3, F2: an older save does not take the place of a newer record that was damaged`(
+        _ isHeaderIntact: Bool, _ isFound: Bool
+    ) async throws {
+        let (a, b) = (try await user(), try await user())
+        let base = b.cacher.position
+        try await a.cacher.save(record(1), param: 1)
+        var bytes = try place.bytes(fileName(1))
+        bytes[isHeaderIntact ? bytes.count - 1 : 0] ^= 1
+        try place.write(bytes, fileName(1))
+        if isFound { #expect(try await a.content(1) == nil) }
+        #expect(!(try await b.save(100, 1, over: base).isSaved))
+        #expect(faults.drain() == [.damaged])
+        #expect(try await b.save(200, 1, over: b.cacher.position).isSaved)
+    }
+
     @Test func `D3, F8: a record that cannot be read is evicted like any other, and refuses older saves`() async throws {
         let (a, b) = (try await user(), try await user())
         let base = b.cacher.position

@@ -82,11 +82,13 @@ extension FileCacher {
     }
 
     /// Deletes a damaged file, unless a new file has replaced it meanwhile.
-    func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
+    func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) async {
         state.withLock { $0.ledger.changeBegan(key.digest) }
-        var failure: StoreError?
+        var failure: (any Error)?
         var isGone = false
-        do throws(StoreError) {
+        do {
+            // The revision of a shared record is lost with the file. From here on, the floor refuses the saves that it refused.
+            try await raiseFloor(to: .max)
             isGone = try directory.remove(key.fileName, ifStill: status)
         } catch {
             failure = error

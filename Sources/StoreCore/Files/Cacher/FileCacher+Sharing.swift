@@ -143,8 +143,11 @@ extension FileCacher {
                 if let base {
                     if let known {
                         if known > base, known.writer != shared.writer { return .superseded(known) }
-                    } else if base.number < transaction.numbers.floor {
-                        return .superseded(Revision(number: transaction.numbers.floor, writer: 0))
+                    } else {
+                        // A damaged record may have any revision.
+                        let isDamaged = try self.directory.status(of: encoded.key.fileName)?.kind == .regular
+                        let floor = isDamaged ? transaction.numbers.head : transaction.numbers.floor
+                        if base.number < floor { return .superseded(Revision(number: floor, writer: 0)) }
                     }
                 }
                 do throws(StoreError) {
@@ -283,7 +286,7 @@ extension FileCacher {
     ///
     /// - Parameter names: The files of the records.
     func forgetRevisions(of names: [SHA256.Digest]) async throws {
-        guard let shared else { return }
+        guard shared != nil else { return }
         var number: UInt64 = 0
         for name in names {
             do throws(StoreError) {
@@ -293,8 +296,13 @@ extension FileCacher {
                 number = .max
             }
         }
-        guard number > 0 else { return }
-        try await shared.perform { [number] in
+        if number > 0 { try await raiseFloor(to: number) }
+    }
+
+    /// Refuses the saves of records without a file that were decided on before a number.
+    func raiseFloor(to number: UInt64) async throws {
+        guard let shared else { return }
+        try await shared.perform {
             try shared.transact { transaction throws(StoreError) in try transaction.raiseFloor(to: number) }
         }
     }

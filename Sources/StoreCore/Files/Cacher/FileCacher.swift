@@ -128,10 +128,10 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         if shared != nil { await attach() }
-        return try loadRecord(param)
+        return try await loadRecord(param)
     }
 
-    private func loadRecord(_ param: Param) throws -> CacheRecord<Content>? {
+    private func loadRecord(_ param: Param) async throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
         let name = key.fileName
         guard let file = try openFile(name, param) else { return nil }
@@ -145,7 +145,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             header = try FileRecordFormat.readWhole(data)
         } catch {
             // While this file is open, no other file can have its number, so exactly the file that was read is deleted.
-            discard(key, status, damage: error, param)
+            await discard(key, status, damage: error, param)
             return nil
         }
         guard isOfThisVersion(header, name, param), header.schema == schema else { return nil }

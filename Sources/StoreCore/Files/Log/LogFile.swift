@@ -68,8 +68,9 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     ///   file is not changed.
     package mutating func read(in folder: DirectoryHandle, _ body: (Entry) -> Void) throws(StoreError) -> Reading {
         var reading = Reading()
-        // A log that has become shorter is no longer the log that was read.
-        if let file, let size = file.size(ifNamed: name, in: folder), size >= position {
+        // A log that has become shorter is no longer the log that was read. A file of a disk that was removed has no status on some
+        // systems, even if the disk is back.
+        if let file, let size = file.size(ifNamed: name, in: folder), size >= position, (try? file.status()) != nil {
             self.size = size
         } else {
             reading.wasReplaced = file != nil

@@ -262,12 +262,18 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
                     if creating { continue }
                     return nil
                 }
-                // Reading would create a missing log. Another process may have created it in a new directory.
-                if !creating, try files.folder.status(of: options.name) == nil {
-                    state.files = nil
-                    continue
+                do throws(StoreError) {
+                    // Reading would create a missing log. Another process may have created it in a new directory.
+                    var isMissing = false
+                    if !creating { isMissing = try files.folder.status(of: options.name) == nil }
+                    if !isMissing, let result = try files.lock.withLock({ () throws(StoreError) in try body(files, &state) }) {
+                        return result
+                    }
+                } catch {
+                    // A disk that was removed may come back at the path, and files that were open before stay unusable.
+                    if !files.folder.isReached(by: Directory(path: folderPath)) { state.files = nil }
+                    throw error
                 }
-                if let result = try files.lock.withLock({ () throws(StoreError) in try body(files, &state) }) { return result }
                 state.files = nil
             }
             return nil

@@ -133,8 +133,13 @@ package struct Directory: Hashable, Sendable {
     ///   - body: The change.
     func withLock<Result>(exclusively isExclusive: Bool, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        // Without a directory there is no name to protect, and the body reports the failure.
-        guard descriptor >= 0 else { return try body() }
+        guard descriptor >= 0 else {
+            let code = errno
+            // Without the lock, a removal could hit the file of another process's commit.
+            if code == EMFILE || code == ENFILE { throw .fileSystem("opening directory", path: path, errno: code) }
+            // Without a directory there is no name to protect, and the body reports the failure.
+            return try body()
+        }
         defer { _ = close(descriptor) }
         let kind = isExclusive ? LOCK_EX : LOCK_SH
         // A volume without locks.

@@ -16,6 +16,9 @@ func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
 func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.
     if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+    // Bytes are lost, which the other call may not report again.
+    let code = errno
+    if code == EIO || code == ENOSPC || code == EDQUOT { return -1 }
     return uninterrupted { fsync(descriptor) }
 }
 

@@ -86,9 +86,17 @@ package struct FileStatus: Hashable, Sendable {
 
     /// Returns the number of bytes that this process may still write to the disk of a directory; `nil` if that cannot be determined.
     package static func freeSpace(of directory: DirectoryHandle) -> Int64? {
+        #if canImport(Darwin)
+        // Here, `statvfs` counts blocks in 32 bits.
+        var info = statfs()
+        guard fstatfs(directory.descriptor, &info) == 0 else { return nil }
+        let size = info.f_bsize
+        #else
         var info = statvfs()
         guard fstatvfs(directory.descriptor, &info) == 0 else { return nil }
-        let (bytes, overflow) = Int64(clamping: info.f_bavail).multipliedReportingOverflow(by: Int64(clamping: info.f_frsize))
+        let size = info.f_frsize
+        #endif
+        let (bytes, overflow) = Int64(clamping: info.f_bavail).multipliedReportingOverflow(by: Int64(clamping: size))
         return overflow ? .max : bytes
     }
 
