@@ -426,7 +426,10 @@ extension StoreFlowable {
         }
         // `.min` leaves the decision to the engine, which an observer asks.
         guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
-        let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }
+        // A record may have the key of a page that its store does not request.
+        let pages = [(PageDirection.next, record.nextKey), (.prev, record.prevKey)].map { direction, key in
+            AdditionalLoadingState.fixed(canRequestAdditionalData: store.engine.rules.hasSide(direction) && key?.isEmpty == false)
+        }
         return .completed(content: record.content, next: pages[0], prev: pages[1])
     }
 
