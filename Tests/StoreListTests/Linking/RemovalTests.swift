@@ -119,6 +119,31 @@ struct RemovalTests {
         try await feed.next { $0.content?.first?.title == "detail" }
     }
 
+    @Test(arguments: [false, true])
+    func `C14, E6: a mutation shows at once in the row in place of content that is loading or failed`(_ hasFailed: Bool) async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        if hasFailed {
+            try await world.origin.answer(1, with: .failure(Offline()))
+            try await detail.next { $0.error is Offline }
+        }
+        let (request, task) = world.like(7)
+        try await detail.next { $0.content?.isLiked == true }
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        try await detail.next { $0.content?.isLiked == false }
+    }
+
+    @Test func `E6, E10: the detail of a temporary key starts with the row of the key that has replaced it`() async throws {
+        world.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[-1].publish())
+        #expect(try await detail.states(count: 1)[0].content?.title == "row")
+    }
+
     @Test func `E6: after clear(), a failure shows the row`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         world.origin.hold()

@@ -165,6 +165,7 @@ extension KeyMachine {
         transition.discarded.append(row)
         book.linked?.value.row = nil
         transition.isPublished = true
+        desk.shown = sight
     }
 
     /// The store begins to stamp its contents. A running fetch counts as begun now, so that it is not older than the content before it.

@@ -153,7 +153,9 @@ extension StoreEngine {
         noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
         take(cell, &state, &effects) { key, transition in
-            if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }
+            guard key.machine.rowFound(row), key.machine.isVisible else { return }
+            transition.isPublished = true
+            key.machine.desk.shown = key.machine.sight
         }
     }
 }

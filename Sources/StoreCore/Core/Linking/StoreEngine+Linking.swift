@@ -110,6 +110,7 @@ extension StoreEngine {
     /// The newest value that a loaded full place of another store shows for a key of this one.
     func newestRow(of key: BoxedKey) -> BoxedContent? {
         guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
+        let key = resolved(key)
         return clocks.rows.withLock { $0[key] }?.content
     }
 }
