@@ -278,6 +278,20 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.id) == [6])
     }
 
+    @Test(arguments: [false, true])
+    func `E7, E10: the removal of a temporary key continues under the key that replaces it`(_ fails: Bool) async throws {
+        try await world.loadFeed([Article(id: -1), Article(id: 6)])
+        let feed = try await observeCompleted(world.feed["home"].publish())
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task { try await articles.remove(-1) { try await request.run() } }
+        try await feed.next { $0.content?.map(\.id) == [6] }
+        articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        request.end(fails ? .failure(Offline()) : .success(()))
+        _ = await task.result
+        #expect(try await world.feed["home"].requireData().map(\.id) == (fails ? [-1, 6] : [6]))
+    }
+
     @Test func `E7: the newest removals are remembered`() {
         var removals = Removals()
         for key in 0...Removals.limit {

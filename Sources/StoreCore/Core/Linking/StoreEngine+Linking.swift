@@ -71,9 +71,13 @@ extension StoreEngine {
     /// Counts a change that other stores may show, before it becomes visible, and marks it for them.
     func noteLinkedChange(of key: BoxedKey, isRead: Bool, _ state: inout EngineState, _ effects: inout Effects) {
         guard state.links?.followers.isEmpty == false else { return }
-        clocks.own.count()
-        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
-        effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
+        func note(_ key: BoxedKey) {
+            clocks.own.count()
+            if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+            effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
+        }
+        note(key)
+        for former in state.links?.formerKeys[key] ?? [] { note(former) }
     }
 
     /// Looks for a state that an observer has not seen, after the key is reconciled.
