@@ -68,6 +68,18 @@ struct LinkedRestartTests {
         #expect(try await third.feed["home"].requireData().map(\.title) == ["newest"])
     }
 
+    @Test(arguments: [true, false])
+    func `E3, E10: the row of a temporary key gets the content of the key that replaces it from disk`(_ memory: Bool) async throws {
+        let first = launch(memory: memory)
+        await first.articles[7].update(Article(id: 7, title: "made"))
+        try await save(first)
+        let second = launch(memory: memory, after: .seconds(1))
+        try await second.loadFeed([Article(id: -1, title: "draft")])
+        let feed = try await observeCompleted(second.feed["home"].publish())
+        second.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await feed.next { $0.content?.map(\.title) == ["made"] }
+    }
+
     @Test func `E8: an observed list and its entity agree in the first state`() async throws {
         let first = launch()
         try await first.loadFeed([Article(id: 7)])
