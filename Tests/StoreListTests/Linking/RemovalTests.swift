@@ -292,6 +292,26 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.id) == (fails ? [-1, 6] : [6]))
     }
 
+    @Test(arguments: [false, true])
+    func `E7: a removal has no effect on the content of a scope that was cleared meanwhile`(_ fails: Bool) async throws {
+        let scope = CacheScope()
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time, scope: scope)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time,
+            scope: scope)
+        let request = HeldRequest()
+        let task = Task { try await articles.remove(7) { try await request.run() } }
+        try await request.hasBegun()
+        try await scope.clear()
+        await articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        #expect(try await feed["home"].requireData().map(\.id) == [7])
+        request.end(fails ? .failure(Offline()) : .success(()))
+        _ = await task.result
+        #expect(try await articles[7].requireData().id == 7)
+        #expect(try await feed["home"].requireData().map(\.id) == [7])
+    }
+
     @Test func `E7: the newest removals are remembered`() {
         var removals = Removals()
         for key in 0...Removals.limit {

@@ -81,7 +81,12 @@ struct Removals: Sendable {
     mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
 
     /// The scope was cleared, and its keys may be those of other entities now.
-    mutating func forgetAll() { (done, returned) = ([:], []) }
+    ///
+    /// - Returns: The keys of running removals, which are no longer hidden.
+    mutating func forgetAll() -> [BoxedKey] {
+        defer { self = Removals() }
+        return Array(running.keys)
+    }
 
     private mutating func end(_ key: BoxedKey) {
         guard let count = running[key] else { return }

@@ -122,7 +122,7 @@ extension StoreEngine {
         var effects = Effects()
         state.withLock { state in
             guard state.links != nil, !state.isClosed else { return }
-            state.links?.removals.forgetAll()
+            for key in state.links?.removals.forgetAll() ?? [] { noteLinkedChange(of: key, isRead: false, &state, &effects) }
             let floor = clocks.stamp(at: time.date)
             clocks.rows.withLock { $0.removeAll(upTo: floor) }
             for key in state.live.values { take(key, &state, &effects) { key, transition in key.machine.forgetEntity(&transition) } }
