@@ -433,10 +433,12 @@ extension StoreFlowable {
         return .completed(content: record.content, next: pages[0], prev: pages[1])
     }
 
-    /// The record in memory. Content that changes in place leaves memory for a moment, so a miss is read again under the lock.
+    /// The record in memory. Content that changes in place leaves memory for a moment, so a miss is read again under the lock, with the key
+    /// that has replaced a temporary one.
     private func recordInMemory() -> (record: CacheRecord<Content>, deadline: Int64)? {
         guard let memory = store.memory else { return nil }
         if let entry = memory.entry(of: param) { return entry }
-        return store.engine.state.withLock { _ in memory.entry(of: param) }
+        let key = BoxedKey(param)
+        return store.engine.state.withLock { state in memory.entry(of: state.resolve(key).value(as: Param.self)) }
     }
 }
