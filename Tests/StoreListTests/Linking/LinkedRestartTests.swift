@@ -80,6 +80,19 @@ struct LinkedRestartTests {
         try await feed.next { $0.content?.map(\.title) == ["made"] }
     }
 
+    @Test func `E7: a record that another store has saved after a removal brings the entity back`() async throws {
+        let (origin, time) = (ScriptedFetcher<Int, Article>(), ManualTime())
+        let files = FileCacher<Int, Article>(directory: place.url, expiry: .after(.seconds(60)))
+        let (store, other) = (Store(cacher: files, fetcher: origin, time: time), Store(cacher: files, fetcher: origin, time: time))
+        try await store.remove(7) {}
+        time.advance(by: .seconds(1))
+        await other[7].update(Article(id: 7))
+        #expect(try await store[7].requireData().id == 7)
+        time.advance(by: .seconds(60))
+        origin.enqueue(.success(Article(id: 7, title: "again")))
+        #expect(try await store[7].requireData().title == "again")
+    }
+
     @Test func `E8: an observed list and its entity agree in the first state`() async throws {
         let first = launch()
         try await first.loadFeed([Article(id: 7)])

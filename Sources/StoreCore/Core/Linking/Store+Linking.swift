@@ -51,11 +51,12 @@ extension KeyMachine {
     /// - Returns: The new revision.
     fileprivate mutating func removed(since began: Stamp, _ transition: inout Transition) -> Ticket {
         if transition.isScopeCleared(since: began) { return book.revision }
-        transition.removal = .succeeded(transition.stamp())
+        let stamp = transition.stamp()
+        transition.removal = .succeeded(stamp)
         dropFlight(&transition)
         desk.forceRefreshPending = false
         forgetEntity(&transition)
-        origin.isRemoved = true
+        origin.removal = stamp
         return cleared(&transition)
     }
 }

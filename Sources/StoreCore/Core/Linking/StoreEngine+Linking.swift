@@ -52,9 +52,9 @@ extension StoreEngine {
             state.links?.removals.note(step, of: key.param)
             if case .succeeded = step { clocks.rows.withLock { $0.forget(key.param) } }
         } else if after.hasContent, after.revision != before.revision,
-            key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true
+            key.machine.origin.removal != nil || state.links?.removals.isDone(key.param) == true
         {
-            key.machine.origin.isRemoved = false
+            key.machine.origin.removal = nil
             state.links?.removals.forget(key.param)
         }
         if after != before || transition.removal != nil {
