@@ -73,8 +73,10 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .open)
     }
 
-    @Test(arguments: [ScriptedCancellation.honored, .ignored])
-    func `C19, C20: an attempt that the store cancels at its limit counts as a failure`(_ cancellation: ScriptedCancellation) async throws {
+    @Test(arguments: [ScriptedCancellation.honored, .ignored], [false, true])
+    func `C19, C20: an attempt that the store cancels at its limit counts as a failure, even if it responds later`(
+        _ cancellation: ScriptedCancellation, _ responds: Bool
+    ) async throws {
         let test = Guarded(opensAfter: 2)
         test.script.cancellation = cancellation
         let store = Store(
@@ -91,6 +93,7 @@ struct CircuitBreakerTests {
             #expect(error?.code == .fetchTimedOut)
         }
         // A fetcher that ignores its cancellation ends here.
+        if responds { test.script.enqueue(.success(1), .success(2)) }
         test.script.release()
         for await state in test.breaker.states where state == .open { break }
         let refused = await #expect(throws: FetchError.self) { try await store[1].requireData() }
@@ -98,6 +101,25 @@ struct CircuitBreakerTests {
         test.time.advance(by: .seconds(30))
         let remembered = await #expect(throws: FetchError.self) { try await store[1].requireData() }
         #expect(remembered?.code == .failedRecently)
+    }
+
+    @Test func `C20, C22: a fetch does not inherit the passed time limit of the fetch that has caused it`() async throws {
+        let test = Guarded(opensAfter: 1)
+        let inner = Store(
+            cacher: MemoryCacher<Int, Int>(), fetcher: test.fetcher,
+            policy: StorePolicy(unwantedFetch: .complete, fetchContext: .firstCaller), time: test.time)
+        let outer = Store(cacher: MemoryCacher<Int, Int>(), policy: StorePolicy(fetchTimeLimit: .seconds(5)), time: test.time) { key in
+            try await inner[key].requireData()
+        }
+        test.script.hold()
+        let call = Task { try await outer[1].requireData() }
+        try await test.script.started(count: 1)
+        try await test.time.sleepers(atLeast: 1)
+        test.time.advance(by: .seconds(5))
+        await #expect(throws: StoreError.self) { try await call.value }
+        try await test.script.answer(1, with: .failure(Advising(failureKind: .permanent)))
+        try await until("the inner fetch has ended") { inner.snapshot().fetches == 0 }
+        #expect(test.breaker.state == .closed)
     }
 
     @Test func `C20: of 1 000 keys a half-open breaker lets one try, and its response closes the breaker`() async throws {

@@ -50,7 +50,8 @@ public struct DecoratedOrigin<Base: Origin>: Origin {
         let end = try rule.admit(request)
         do {
             let response = try await fetch()
-            end(.responded)
+            // A response after the time limit is too late.
+            end(StoreError.ofTimeLimit.map { FetchOutcome.failed($0) } ?? .responded)
             return response
         } catch {
             end(FetchOutcome(error))

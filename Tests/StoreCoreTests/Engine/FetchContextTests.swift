@@ -208,6 +208,14 @@ struct FetchContextTests {
         tracer.fetches.release()
         #expect(try await page.value == .loaded)
         #expect(tracer.spans == ["none", "page", "refetch", "none"])
+        tracer.fetches.hold()
+        let next = traced("next") { await lists[1].requestNextData() }
+        try await tracer.fetches.started(count: 5)
+        try await traced("update") { await lists[1].update([9]) }.value
+        try await tracer.fetches.started(count: 6)
+        tracer.fetches.release()
+        #expect(try await next.value == .loaded)
+        #expect(tracer.spans.suffix(2) == ["next", "none"])
     }
 
     @Test(arguments: Backing.withCacher)

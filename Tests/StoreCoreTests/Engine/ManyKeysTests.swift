@@ -58,4 +58,13 @@ struct ManyKeysTests {
         try await nothing.ended()
         #expect(nothing.states == [.completed([:])])
     }
+
+    @Test func `C8: the states of several keys end without a state if those of one key do`() async throws {
+        let (states, silent) = (ManualStates<Int>(.completed(1)), ManualStates<Int>())
+        let observer = RecordingObserver(LoadingStateSequence<[Int: Int]>.combined([(1, states.sequence), (2, silent.sequence)]))
+        try await states.taken(by: 1)
+        silent.finish()
+        try await observer.ended()
+        #expect(observer.states.isEmpty)
+    }
 }

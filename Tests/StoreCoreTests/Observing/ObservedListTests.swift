@@ -92,6 +92,15 @@ struct ObservedListTests {
         )
     }
 
+    @Test func `V2: a one-way list in memory has no page before it, even if its record has the key of one`() async throws {
+        let lists = PaginationStore(
+            cacher: MemoryCacher<String, [Row]>(), fetcher: PaginationClosureFetcher { _, _ in Page([Row(id: 1)]) }, time: ManualTime())
+        await lists["a"].update([Row(id: 1)], nextKey: "n", prevKey: "p")
+        #expect(
+            ObservedList<Row>().state(for: lists["a"])
+                == .completed(content: [Row(id: 1)], next: .fixed(canRequestAdditionalData: true), prev: .none))
+    }
+
     @Test func `V3: a list that is followed as a sequence has no pages to load`() async throws {
         let states = ManualStates<[Row]>(.completed([Row(id: 1)]))
         let list = ObservedList<Row>()

@@ -35,6 +35,14 @@ struct ObservedTests {
         return task
     }
 
+    @Test func `I1, V2, O8: a temporary key has the state in memory and the snapshot of the key that has replaced it`() async throws {
+        let store = Store(cacher: MemoryCacher<Int, String>(cost: { $0.count })) { "\($0)" }
+        await store[7].update("made")
+        store.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: false)
+        #expect(Observed<String>().state(for: store[-1]) == .completed("made"))
+        #expect(store.snapshot(of: -1)?.content == "made" && store.snapshot(of: -1)?.size == 4)
+    }
+
     // MARK: V1
 
     @Test func `V1: follow returns when its task is canceled, and then nothing is observed or fetched`() async throws {

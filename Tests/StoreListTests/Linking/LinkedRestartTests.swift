@@ -68,6 +68,31 @@ struct LinkedRestartTests {
         #expect(try await third.feed["home"].requireData().map(\.title) == ["newest"])
     }
 
+    @Test(arguments: [true, false])
+    func `E3, E10: the row of a temporary key gets the content of the key that replaces it from disk`(_ memory: Bool) async throws {
+        let first = launch(memory: memory)
+        await first.articles[7].update(Article(id: 7, title: "made"))
+        try await save(first)
+        let second = launch(memory: memory, after: .seconds(1))
+        try await second.loadFeed([Article(id: -1, title: "draft")])
+        let feed = try await observeCompleted(second.feed["home"].publish())
+        second.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await feed.next { $0.content?.map(\.title) == ["made"] }
+    }
+
+    @Test func `E7: a record that another store has saved after a removal brings the entity back`() async throws {
+        let (origin, time) = (ScriptedFetcher<Int, Article>(), ManualTime())
+        let files = FileCacher<Int, Article>(directory: place.url, expiry: .after(.seconds(60)))
+        let (store, other) = (Store(cacher: files, fetcher: origin, time: time), Store(cacher: files, fetcher: origin, time: time))
+        try await store.remove(7) {}
+        time.advance(by: .seconds(1))
+        await other[7].update(Article(id: 7))
+        #expect(try await store[7].requireData().id == 7)
+        time.advance(by: .seconds(60))
+        origin.enqueue(.success(Article(id: 7, title: "again")))
+        #expect(try await store[7].requireData().title == "again")
+    }
+
     @Test func `E8: an observed list and its entity agree in the first state`() async throws {
         let first = launch()
         try await first.loadFeed([Article(id: 7)])

@@ -119,6 +119,31 @@ struct RemovalTests {
         try await feed.next { $0.content?.first?.title == "detail" }
     }
 
+    @Test(arguments: [false, true])
+    func `C14, E6: a mutation shows at once in the row in place of content that is loading or failed`(_ hasFailed: Bool) async throws {
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        try await detail.next { $0.content?.title == "row" }
+        if hasFailed {
+            try await world.origin.answer(1, with: .failure(Offline()))
+            try await detail.next { $0.error is Offline }
+        }
+        let (request, task) = world.like(7)
+        try await detail.next { $0.content?.isLiked == true }
+        request.end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await task.value }
+        try await detail.next { $0.content?.isLiked == false }
+    }
+
+    @Test func `E6, E10: the detail of a temporary key starts with the row of the key that has replaced it`() async throws {
+        world.articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[-1].publish())
+        #expect(try await detail.states(count: 1)[0].content?.title == "row")
+    }
+
     @Test func `E6: after clear(), a failure shows the row`() async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         world.origin.hold()
@@ -251,6 +276,40 @@ struct RemovalTests {
         try await world.articles.remove(7) {}
         await world.articles[7].update(Article(id: 7))
         #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+    }
+
+    @Test(arguments: [false, true])
+    func `E7, E10: the removal of a temporary key continues under the key that replaces it`(_ fails: Bool) async throws {
+        try await world.loadFeed([Article(id: -1), Article(id: 6)])
+        let feed = try await observeCompleted(world.feed["home"].publish())
+        let (request, articles) = (HeldRequest(), world.articles)
+        let task = Task { try await articles.remove(-1) { try await request.run() } }
+        try await feed.next { $0.content?.map(\.id) == [6] }
+        articles.engine.replaceKey(BoxedKey(-1), with: BoxedKey(7), unlessShown: true)
+        #expect(try await world.feed["home"].requireData().map(\.id) == [6])
+        request.end(fails ? .failure(Offline()) : .success(()))
+        _ = await task.result
+        #expect(try await world.feed["home"].requireData().map(\.id) == (fails ? [-1, 6] : [6]))
+    }
+
+    @Test(arguments: [false, true])
+    func `E7: a removal has no effect on the content of a scope that was cleared meanwhile`(_ fails: Bool) async throws {
+        let scope = CacheScope()
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: world.origin, time: world.time, scope: scope)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: world.time,
+            scope: scope)
+        let request = HeldRequest()
+        let task = Task { try await articles.remove(7) { try await request.run() } }
+        try await request.hasBegun()
+        try await scope.clear()
+        await articles[7].update(Article(id: 7))
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        #expect(try await feed["home"].requireData().map(\.id) == [7])
+        request.end(fails ? .failure(Offline()) : .success(()))
+        _ = await task.result
+        #expect(try await articles[7].requireData().id == 7)
+        #expect(try await feed["home"].requireData().map(\.id) == [7])
     }
 
     @Test func `E7: the newest removals are remembered`() {

@@ -48,6 +48,11 @@ struct EngineState {
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
 
+    mutating func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
+        replacedKeys.replace(temporary, with: param)
+        links?.replaced(temporary, by: param)
+    }
+
     /// Forgets an idle key. A key with a failed save stays; if there are too many of these, the oldest is forgotten.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
         guard cell.value.machine.saving.failure != nil else { return drop(&cell.value, &effects) }

@@ -18,7 +18,7 @@ final class Fetches: Sendable {
     private let list: ListRules<BoxedContent>?
     private let time: any TimeSource
     /// The result of the attempt with a time limit in which the current task runs.
-    @TaskLocal private static var limited: SharedResult<Outcome>?
+    @TaskLocal static var limited: SharedResult<Outcome>?
 
     init(respond: @escaping Respond, policy: StorePolicy, list: ListRules<BoxedContent>?, time: any TimeSource) {
         self.respond = respond

@@ -215,8 +215,8 @@ extension KeyMachine {
             refuseAbandoned(&transition)
             return true
         }
-        guard origin.isRemoved else { return false }
-        if forceRefresh { origin.isRemoved = false } else { refuse(StoreError.removedEntity, &transition) }
+        guard origin.removal != nil else { return false }
+        if forceRefresh { origin.removal = nil } else { refuse(StoreError.removedEntity, &transition) }
         return !forceRefresh
     }
 

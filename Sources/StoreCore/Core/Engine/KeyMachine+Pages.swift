@@ -257,6 +257,8 @@ extension KeyMachine {
             // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
+                // The fact that interrupted the request may come from any task.
+                transition.isOwn = true
                 startPage(direction, key, &transition)
             } else {
                 resumePageCallers(direction, .noPage, &transition)

@@ -177,12 +177,16 @@ extension KeyMachine {
     var sight: Sight? {
         mutating get {
             let number = book.held == nil && book.overlay == nil ? nil : book.contentNumber
-            if origin.flight != nil { return Sight(kind: .loading, content: number) }
-            if origin.failure != nil { return Sight(kind: .error, content: number) }
+            // The patches also apply to a row in place of content.
+            if origin.flight != nil { return Sight(kind: .loading, content: number ?? rowNumber) }
+            if origin.failure != nil { return Sight(kind: .error, content: number ?? rowNumber) }
             guard let number else { return nil }
             return Sight(kind: completedKind, content: number)
         }
     }
+
+    @inline(__always)
+    private var rowNumber: UInt64? { book.linked?.value.row == nil ? nil : book.contentNumber }
 
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)

@@ -30,8 +30,8 @@ struct OriginWork<Content: Sendable> {
     var lastEnded: MonotonicInstant?
     /// Whether the command that creates the entity of this temporary key has failed or was taken back.
     var isAbandoned = false
-    /// Whether the entity was removed, so that only an explicit refresh fetches it (E7).
-    var isRemoved = false
+    /// The moment at which the entity was removed, so that only an explicit refresh fetches it (E7); `nil` if it was not.
+    var removal: Stamp?
 
     @inline(__always)
     var isIdle: Bool {

@@ -110,7 +110,7 @@ extension StoreEngine {
         withEffects { state, effects in
             let former = state.live[temporary]
             if unlessShown, former?.value.machine.isTemporary == true { return }
-            state.replacedKeys.replace(temporary, with: param)
+            state.replaceKey(temporary, with: param)
             if state.links != nil { noteLinkedChange(of: temporary, isRead: true, &state, &effects) }
             guard let former else { return }
             let (suspensions, callers) = take(former, &state, &effects) { key, transition in
@@ -150,7 +150,7 @@ extension StoreEngine {
                 former = moved
                 for suspension in suspensions { effects.observers.append(suspension) }
             }
-            if temporary != param { state.replacedKeys.replace(temporary, with: param) }
+            if temporary != param { state.replaceKey(temporary, with: param) }
             guard let key = liveKey(param, &state, &effects) else { return nil }
             return take(key, &state, &effects) { [former] key, transition in
                 let folded = key.machine.commandCreated(

@@ -108,8 +108,11 @@ final class FetchStarter: Sendable {
 
     /// Creates a waiting task, with the priority and the task-local values of the current one.
     init() {
-        // Ignores cancellation while it waits, because the work reports the end of its fetch even if it is canceled.
-        task = Task { [work] in await work.value(onCancel: {})?() }
+        // The time limit of a fetch that causes this one is not the limit of this one.
+        task = Fetches.$limited.withValue(nil) { [work] in
+            // Ignores cancellation while it waits, because the work reports the end of its fetch even if it is canceled.
+            Task<Void, Never> { await work.value(onCancel: {})?() }
+        }
     }
 
     deinit { work.put(nil) }

@@ -123,7 +123,7 @@ package final class StoreEngine: Sendable {
         if let key = state.live[param] { return key }
         let key = state.live.insert(param, rules: rules)
         if !state.abandonedKeys.isEmpty { key.value.machine.origin.isAbandoned = state.abandonedKeys[param] == true }
-        if let links = state.links { key.value.machine.origin.isRemoved = links.removals.isDone(param) }
+        if let links = state.links, links.removals.isDone(param) { key.value.machine.origin.removal = links.removals.stamp(of: param) }
         readMemory(&key.value, &state, &effects)
         if !state.elementCommands.isEmpty { showElementCommands(in: &key.value, &state, &effects) }
         return key

@@ -174,16 +174,17 @@ extension Store {
     ///
     /// - Parameter param: The key.
     public func snapshot(of param: Param) -> KeySnapshot<Param, Content>? {
-        let (now, date) = (engine.time.now, engine.time.date)
-        if let (key, entities) = engine.snapshot(of: BoxedKey(param), now, date) {
+        let (now, date, resolved) = (engine.time.now, engine.time.date, engine.resolved(BoxedKey(param)))
+        if let (key, entities) = engine.snapshot(of: resolved, now, date) {
             var snapshot = key.map(param) { $0.value(as: Content.self) }
-            snapshot.size = memory.flatMap { $0.cost == nil ? nil : $0.peek(param)?.cost }
+            snapshot.size = memory.flatMap { $0.cost == nil ? nil : $0.peek(resolved.value(as: Param.self))?.cost }
             // Outside the lock, because a description is user code.
             for index in snapshot.links.indices { snapshot.links[index].keys = entities[index].map(\.description) }
             return snapshot
         }
         // Under the lock, because content that changes in place leaves memory for a moment.
-        guard let memory, let (record, deadline, cost) = engine.state.withLock({ _ in memory.peek(param) }) else { return nil }
+        guard let memory, let (record, deadline, cost) = engine.state.withLock({ _ in memory.peek(resolved.value(as: Param.self)) })
+        else { return nil }
         let age = Duration(saturating: date.timeIntervalSince(record.fetchedAt))
         var snapshot = KeySnapshot<Param, Content>(param: param, content: record.content, age: age)
         if memory.cost != nil { snapshot.size = cost }

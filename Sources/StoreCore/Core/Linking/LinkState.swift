@@ -4,6 +4,8 @@ struct LinkState: Sendable {
     private(set) var followers: [Follower] = []
     var log = ChangeLog()
     var removals = Removals()
+    /// The temporary keys that each key has replaced. Places may still have them.
+    private(set) var formerKeys = TemporaryKeys<BoxedKey, [BoxedKey]>()
     /// The keys that wait to be read, and whether a task reads them.
     private var unread: Set<BoxedKey> = []
     private var isReading = false
@@ -15,6 +17,13 @@ struct LinkState: Sendable {
     mutating func add(_ follower: StoreEngine) {
         followers.removeAll { $0.engine == nil }
         followers.append(Follower(engine: follower))
+    }
+
+    /// A key has replaced a temporary one. A removal of the entity continues.
+    mutating func replaced(_ temporary: BoxedKey, by key: BoxedKey) {
+        removals.move(temporary, to: key)
+        let former = formerKeys[key] ?? []
+        if !former.contains(temporary) { formerKeys.replace(key, with: former + [temporary]) }
     }
 
     /// - Returns: Whether a task must begin to read.
@@ -63,11 +72,21 @@ struct Removals: Sendable {
         }
     }
 
+    /// A key has replaced a temporary one.
+    mutating func move(_ temporary: BoxedKey, to key: BoxedKey) {
+        if let count = running.removeValue(forKey: temporary) { running[key, default: 0] += count }
+    }
+
     /// The key has content again.
     mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
 
     /// The scope was cleared, and its keys may be those of other entities now.
-    mutating func forgetAll() { (done, returned) = ([:], []) }
+    ///
+    /// - Returns: The keys of running removals, which are no longer hidden.
+    mutating func forgetAll() -> [BoxedKey] {
+        defer { self = Removals() }
+        return Array(running.keys)
+    }
 
     private mutating func end(_ key: BoxedKey) {
         guard let count = running[key] else { return }

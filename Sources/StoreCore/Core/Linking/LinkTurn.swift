@@ -334,6 +334,8 @@ final class LinkTurn: LinkLayer {
             let positions = places.positions(of: key)
             if let created = entity.key, created != key {
                 isReplaced = true
+                // The row stands for another entity than before, which nothing else reads.
+                if entity.isUnread { work.withLock { $0.hasLostChanges = true } }
                 if places.firstPosition(of: created) == nil {
                     if link.rename != nil { renamed.append((positions, created)) }
                 } else if link.remove != nil {

@@ -160,11 +160,12 @@ extension KeyMachine {
 
     /// Forgets the row in place of content, and that the entity was removed.
     mutating func forgetEntity(_ transition: inout Transition) {
-        origin.isRemoved = false
+        origin.removal = nil
         guard let row = book.linked?.value.row else { return }
         transition.discarded.append(row)
         book.linked?.value.row = nil
         transition.isPublished = true
+        desk.shown = sight
     }
 
     /// The store begins to stamp its contents. A running fetch counts as begun now, so that it is not older than the content before it.
@@ -222,6 +223,8 @@ extension KeyMachine {
     mutating func linkRead(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
         let outcome = layer.settle(&book, nil, isNew: true)
+        // Another user of the cacher has saved the record since.
+        if let removal = origin.removal, book.linked?.value.stamp ?? 0 > removal { origin.removal = nil }
         let isShared = rules.isShared
         book.linked?.value.isReceived = isShared
         show(outcome, &transition)

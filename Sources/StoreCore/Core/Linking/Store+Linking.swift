@@ -17,8 +17,8 @@ extension Store {
     /// error with the code ``StoreError/Code/removed``, and the key is not fetched again before `refresh()` or
     /// `publish(forceRefresh: true)`.
     ///
-    /// The store remembers the newest 1 000 removals until the process ends or the scope is cleared. A list that is only on disk may show
-    /// a removed element until its next fetch.
+    /// The store remembers the newest 1 000 removals until the process ends or the scope is cleared. A removal that is running then has no
+    /// further effect. A list that is only on disk may show a removed element until its next fetch.
     ///
     /// - Parameters:
     ///   - param: The key of the entity.
@@ -29,30 +29,40 @@ extension Store {
     public func remove<Result>(_ param: Param, perform: () async throws -> Result) async throws -> Result {
         let key = BoxedKey(param)
         engine.state.withLock { state in engine.beginStamps(&state) }
-        guard engine.transition(key, { _, transition in transition.removal = .began }) != nil else { throw StoreError.closedStore }
+        let start = engine.transition(key) { _, transition -> Stamp in
+            transition.removal = .began
+            return transition.stamp()
+        }
+        guard let began = start else { throw StoreError.closedStore }
         do {
             let result = try await perform()
-            await engine.write(key) { machine, transition in machine.removed(&transition) }
+            await engine.write(key) { machine, transition in machine.removed(since: began, &transition) }
             return result
         } catch {
-            engine.transition(key) { _, transition in transition.removal = .failed }
+            engine.transition(key) { _, transition in if !transition.isScopeCleared(since: began) { transition.removal = .failed } }
             throw error
         }
     }
 }
 
 extension KeyMachine {
-    /// The origin has removed the entity.
+    /// The origin has removed the entity. After the scope was cleared, the key may be that of another one.
     ///
     /// - Returns: The new revision.
-    fileprivate mutating func removed(_ transition: inout Transition) -> Ticket {
-        transition.removal = .succeeded(transition.stamp())
+    fileprivate mutating func removed(since began: Stamp, _ transition: inout Transition) -> Ticket {
+        if transition.isScopeCleared(since: began) { return book.revision }
+        let stamp = transition.stamp()
+        transition.removal = .succeeded(stamp)
         dropFlight(&transition)
         desk.forceRefreshPending = false
         forgetEntity(&transition)
-        origin.isRemoved = true
+        origin.removal = stamp
         return cleared(&transition)
     }
+}
+
+extension KeyMachine.Transition {
+    fileprivate func isScopeCleared(since stamp: Stamp) -> Bool { (links?.clocks.rows.withLock { $0.floor } ?? 0) >= stamp }
 }
 
 extension StoreError {

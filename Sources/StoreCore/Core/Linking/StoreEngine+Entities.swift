@@ -122,7 +122,7 @@ extension StoreEngine {
         var effects = Effects()
         state.withLock { state in
             guard state.links != nil, !state.isClosed else { return }
-            state.links?.removals.forgetAll()
+            for key in state.links?.removals.forgetAll() ?? [] { noteLinkedChange(of: key, isRead: false, &state, &effects) }
             let floor = clocks.stamp(at: time.date)
             clocks.rows.withLock { $0.removeAll(upTo: floor) }
             for key in state.live.values { take(key, &state, &effects) { key, transition in key.machine.forgetEntity(&transition) } }
@@ -153,7 +153,9 @@ extension StoreEngine {
         noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
         take(cell, &state, &effects) { key, transition in
-            if key.machine.rowFound(row), key.machine.origin.flight != nil { transition.isPublished = true }
+            guard key.machine.rowFound(row), key.machine.isVisible else { return }
+            transition.isPublished = true
+            key.machine.desk.shown = key.machine.sight
         }
     }
 }

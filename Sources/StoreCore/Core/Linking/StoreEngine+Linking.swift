@@ -52,9 +52,9 @@ extension StoreEngine {
             state.links?.removals.note(step, of: key.param)
             if case .succeeded = step { clocks.rows.withLock { $0.forget(key.param) } }
         } else if after.hasContent, after.revision != before.revision,
-            key.machine.origin.isRemoved || state.links?.removals.isDone(key.param) == true
+            key.machine.origin.removal != nil || state.links?.removals.isDone(key.param) == true
         {
-            key.machine.origin.isRemoved = false
+            key.machine.origin.removal = nil
             state.links?.removals.forget(key.param)
         }
         if after != before || transition.removal != nil {
@@ -71,9 +71,13 @@ extension StoreEngine {
     /// Counts a change that other stores may show, before it becomes visible, and marks it for them.
     func noteLinkedChange(of key: BoxedKey, isRead: Bool, _ state: inout EngineState, _ effects: inout Effects) {
         guard state.links?.followers.isEmpty == false else { return }
-        clocks.own.count()
-        if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
-        effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
+        func note(_ key: BoxedKey) {
+            clocks.own.count()
+            if let forgotten = state.links?.log.append(key) { effects.leftovers.append(forgotten) }
+            effects.marks.append(LinkMark(engine: self, key: key, isRead: isRead))
+        }
+        note(key)
+        for former in state.links?.formerKeys[key] ?? [] { note(former) }
     }
 
     /// Looks for a state that an observer has not seen, after the key is reconciled.
@@ -110,6 +114,7 @@ extension StoreEngine {
     /// The newest value that a loaded full place of another store shows for a key of this one.
     func newestRow(of key: BoxedKey) -> BoxedContent? {
         guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
+        let key = resolved(key)
         return clocks.rows.withLock { $0[key] }?.content
     }
 }

@@ -84,11 +84,13 @@ extension LoadingStateSequence {
         LoadingStateSequence<[Key: Value]> {
             let inputs = sequences.map { (key: $0.0, input: CombinedInput($0.1)) }
             return CombinedSource(inputs.map(\.input)) {
-                let states = inputs.map { $0.input.latest }
-                let contents = zip(inputs, states).compactMap { input, state in (state?.content).map { (input.key, $0) } }
+                let states = inputs.compactMap { $0.input.latest }
+                // A sequence has ended without a state.
+                guard states.count == inputs.count else { return nil }
+                let contents = zip(inputs, states).compactMap { input, state in state.content.map { (input.key, $0) } }
                 let content = inputs.isEmpty || !contents.isEmpty ? Dictionary(uniqueKeysWithValues: contents) : nil
-                if let error = states.lazy.compactMap({ $0?.error }).first { return .error(rawError: error, content: content) }
-                guard !states.contains(where: { $0?.isLoading != false }), let content else { return .loading(content: content) }
+                if let error = states.lazy.compactMap({ $0.error }).first { return .error(rawError: error, content: content) }
+                guard !states.contains(where: { $0.isLoading }), let content else { return .loading(content: content) }
                 return .completed(content)
             }
         }

@@ -426,14 +426,19 @@ extension StoreFlowable {
         }
         // `.min` leaves the decision to the engine, which an observer asks.
         guard deadline == .max || (deadline != .min && store.clock.nanoseconds() < deadline) else { return nil }
-        let pages = [record.nextKey, record.prevKey].map { AdditionalLoadingState.fixed(canRequestAdditionalData: $0?.isEmpty == false) }
+        // A record may have the key of a page that its store does not request.
+        let pages = [(PageDirection.next, record.nextKey), (.prev, record.prevKey)].map { direction, key in
+            AdditionalLoadingState.fixed(canRequestAdditionalData: store.engine.rules.hasSide(direction) && key?.isEmpty == false)
+        }
         return .completed(content: record.content, next: pages[0], prev: pages[1])
     }
 
-    /// The record in memory. Content that changes in place leaves memory for a moment, so a miss is read again under the lock.
+    /// The record in memory. Content that changes in place leaves memory for a moment, so a miss is read again under the lock, with the key
+    /// that has replaced a temporary one.
     private func recordInMemory() -> (record: CacheRecord<Content>, deadline: Int64)? {
         guard let memory = store.memory else { return nil }
         if let entry = memory.entry(of: param) { return entry }
-        return store.engine.state.withLock { _ in memory.entry(of: param) }
+        let key = BoxedKey(param)
+        return store.engine.state.withLock { state in memory.entry(of: state.resolve(key).value(as: Param.self)) }
     }
 }

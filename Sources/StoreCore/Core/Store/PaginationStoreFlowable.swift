@@ -30,8 +30,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Requests the page before the first one.
     ///
     /// - Parameter continueWhenError: Whether to try again if the last request, or the list itself, has failed.
-    /// - Returns: The outcome of the request, once it is known; always `.noPage` if the fetcher is one-way. `.failed(CancellationError())`
-    ///   as soon as the task is canceled.
+    /// - Returns: The outcome of the request, once it is known; `.noPage` for each loaded list of a one-way fetcher.
+    ///   `.failed(CancellationError())` as soon as the task is canceled.
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {

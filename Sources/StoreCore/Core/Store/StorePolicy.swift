@@ -94,9 +94,9 @@ public struct StorePolicy: Sendable {
     /// The longest time of one attempt of a fetch, or of one page request; `nil` for any.
     ///
     /// When the time is over, the store cancels the attempt. The attempt fails with ``StoreError/Code/fetchTimedOut``, and ``retry`` may
-    /// repeat it. A circuit breaker counts it as a failure of the origin. The wait for a place of ``fetchWidth`` does not count. An attempt
-    /// that ignores its cancellation is left behind: its result is dropped, and neither `close()` nor ``fetchWidth`` counts it any longer.
-    /// Streams of a ``LiveFetcher`` have ``idleTimeout`` in place of this limit.
+    /// repeat it. The wait for a place of ``fetchWidth`` does not count. An attempt that ignores its cancellation is left behind: its
+    /// result is dropped, and neither `close()` nor ``fetchWidth`` counts it any longer. A circuit breaker counts the attempt as a failure
+    /// of the origin once the fetcher returns. Streams of a ``LiveFetcher`` have ``idleTimeout`` in place of this limit.
     public var fetchTimeLimit: Duration?
 
     /// The time of a fetch after which `requireData` serves expired content, while the fetch goes on; `nil` for never.
