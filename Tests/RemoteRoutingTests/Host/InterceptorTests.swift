@@ -163,7 +163,7 @@ struct InterceptorTests {
         for text in entries.current.map(\.description) {
             let lines = text.split(separator: "\n")
             #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
-            #expect(!lines.joined(separator: "").unicodeScalars.contains(where: \.actsOnDisplay))
+            #expect(!lines.joined().unicodeScalars.contains { $0.actsOnDisplay })
         }
     }
 
