@@ -24,7 +24,7 @@ final class SystemWatch: Sendable {
         let source = DispatchSource.makeFileSystemObjectSource(fileDescriptor: descriptor, eventMask: events, queue: .global())
         // The handler retains its source until the end of the watch cancels the source.
         source.setEventHandler {
-            // A file that was removed, or whose disk was, has no further events.
+            // Neither a removed file nor a file of a removed disk has further events.
             if !source.data.isDisjoint(with: [.delete, .revoke]) { source.cancel() }
             onEvent(nil)
         }
