@@ -10,10 +10,10 @@ public struct TextVerification: Sendable {
     public let bytes: [UInt8]
     /// The response's header fields by their lowercase names, without `set-cookie`.
     public let headers: [String: String]
-    /// Whether a manifest that a verifier has accepted lists the bytes, with their digest if it states one. `false` for a manifest, for an
-    /// unversioned text, and for a saved text that was fetched without a verifier.
+    /// Whether a manifest that a verifier has accepted lists the bytes, with their digest if it states one.
     ///
-    /// A later verifier sees a text that an earlier one has accepted with the same value.
+    /// `false` for a manifest, for an unversioned text, and for a saved text that was fetched without a verifier. A later verifier sees a text
+    /// that an earlier one has accepted with the same value.
     public let isListed: Bool
 
     /// Makes a verification, for tests of a verifier.
