@@ -13,19 +13,21 @@ struct Gate {
 
     /// Shows each text that needs acceptance, and asks; returns whether all texts are accepted.
     func open(_ identifiers: [String]) async -> Bool {
-        var closed: [String] = []
+        var closed: [String] = [], isAvailable = true
         for identifier in identifiers {
             do {
                 if try await !pass(identifier) { closed.append(identifier) }
             } catch {
                 screen.warning("\(identifier): \(Mistake.reason(of: error))")
                 closed.append(identifier)
+                isAvailable = false
             }
         }
         if closed.isEmpty {
             screen.good("the gate is open\n")
         } else {
-            screen.warning("the gate stays closed, because of \(closed.joined(separator: ", ")); answer y, or pass --accept\n")
+            let remedy = isAvailable ? "; answer y, or pass --accept" : ""
+            screen.warning("the gate stays closed, because of \(closed.joined(separator: ", "))\(remedy)\n")
         }
         return closed.isEmpty
     }
