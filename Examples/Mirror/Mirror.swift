@@ -1,3 +1,4 @@
+import Console
 import Dispatch
 import Foundation
 import StoreCore
@@ -25,10 +26,7 @@ struct Mirror {
             Show.complain("\(mistake); see mirror --help")
             exit(64)
         } catch {
-            // The text of such an error is for programmers.
-            let file = error as? CocoaError
-            let place = file?.filePath ?? file?.url?.path(percentEncoded: false)
-            Show.complain(place.map { "\($0): \(error.localizedDescription)" } ?? "\(error)")
+            Show.complain(Console.reason(ofFileError: error) ?? "\(error)")
             exit(3)
         }
     }

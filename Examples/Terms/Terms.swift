@@ -1,3 +1,4 @@
+import Console
 import Foundation
 import TextStore
 
@@ -33,10 +34,7 @@ struct Mistake: Error, CustomStringConvertible {
     static func reason(of error: any Error) -> String {
         // The name of the type and the code are for programmers too.
         if let error = error as? TextStoreError { return error.description.replacing("TextStoreError.\(error.code.rawValue): ", with: "") }
-        // The description does not name the file.
-        if let error = error as? CocoaError, let path = error.filePath ?? error.url?.path(percentEncoded: false) {
-            return "\(path): \(error.localizedDescription)"
-        }
+        if let reason = Console.reason(ofFileError: error) { return reason }
         return (error as? Mistake)?.description ?? (error as? Refusal)?.description ?? error.localizedDescription
     }
 }

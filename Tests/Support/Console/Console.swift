@@ -25,6 +25,12 @@ public struct Console: Sendable {
         columns = environment["COLUMNS"].flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil }
     }
 
+    /// Returns the path and the reason of an error of Foundation's file operations; `nil` for other errors.
+    public static func reason(ofFileError error: any Error) -> String? {
+        guard let error = error as? CocoaError, let path = error.filePath ?? error.url?.path(percentEncoded: false) else { return nil }
+        return "\(path): \(error.localizedDescription)"
+    }
+
     /// The current number of characters in a line: `COLUMNS`, or else the terminal's width, or else 80.
     public var width: Int { columns ?? (isLive ? TerminalSize.columns : nil) ?? 80 }
 

@@ -287,7 +287,7 @@ public final class Exchange: Sendable {
 
     func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
         var failure = failure
-        // Whatever the code suggests: the request has arrived, at least in part. A system that goes offline says so of sent requests, too.
+        // The request has arrived, at least in part, even if the code of the failure means that it was never sent.
         let hasSentHead = state.metrics?.value.sentHeadBytes ?? 0 > 0
         if state.head != nil || state.hasSentBody || hasSentHead { failure.mayHaveArrived = true }
         state.phase = .failed(failure)

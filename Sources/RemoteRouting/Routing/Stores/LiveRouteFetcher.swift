@@ -125,14 +125,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
                         guard reconnects else { break }
                         throw lost
                     }
-                    var events: [ServerSentEvent] = []
-                    do throws(RemoteError) {
-                        try parser.consume(piece, into: &events)
-                    } catch {
-                        failure = error
-                        failure?.operation = operation
-                    }
-                    ready = events.reversed()
+                    (ready, failure) = parser.parse(piece, of: operation)
                 }
                 isOver = true
                 return nil

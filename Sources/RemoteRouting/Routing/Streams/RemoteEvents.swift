@@ -71,7 +71,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
                 do {
                     if bytes == nil, try await !connect() { return nil }
                     if let piece = try await bytes?.nextOfEvents() {
-                        parse(piece)
+                        (ready, failure) = parser.parse(piece, of: operation)
                     } else {
                         guard reconnects else { return nil }
                         bytes = nil
@@ -88,17 +88,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
                     }
                 }
             }
-        }
-
-        private mutating func parse(_ piece: Data) {
-            var events: [ServerSentEvent] = []
-            do throws(RemoteError) {
-                try parser.consume(piece, into: &events)
-            } catch {
-                failure = error
-                failure?.operation = operation
-            }
-            ready = events.reversed()
         }
 
         /// The delay before the next connection, within the bounds of the host's policy.

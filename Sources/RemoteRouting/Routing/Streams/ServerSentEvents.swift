@@ -77,6 +77,20 @@ public struct ServerSentEvents: Sendable {
         }
     }
 
+    /// Parses the next bytes for an iterator.
+    ///
+    /// - Returns: The events in reverse order, and the error that follows them.
+    mutating func parse(_ bytes: some Sequence<UInt8>, of operation: String) -> (reversed: [ServerSentEvent], failure: RemoteError?) {
+        var events: [ServerSentEvent] = [], failure: RemoteError?
+        do throws(RemoteError) {
+            try consume(bytes, into: &events)
+        } catch {
+            failure = error
+            failure?.operation = operation
+        }
+        return (events.reversed(), failure)
+    }
+
     private var tooLarge: RemoteError {
         RemoteError(
             .decode, .bodyTooLarge, operation: "parsing events",
