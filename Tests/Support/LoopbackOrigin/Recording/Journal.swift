@@ -47,8 +47,8 @@ final class Journal: Sendable {
         }
     }
 
-    /// Records the end of an exchange, unless its request has been forgotten.
-    func exchangeEnded(_ exchange: RecordedRequest) {
+    /// Records the status or the end of an exchange, unless its request has been forgotten.
+    func exchangeChanged(_ exchange: RecordedRequest) {
         change { state in
             guard let first = state.record.requests.first?.number else { return }
             let index = exchange.number - first

@@ -129,7 +129,7 @@ extension Connection {
         guard !closesOnNextRequest else {
             var record = LoopbackOrigin.RecordedRequest(request: request)
             record.ending = .cut
-            service.journal.exchangeEnded(record)
+            service.journal.exchangeChanged(record)
             return close()
         }
         let handler = Task(executorPreference: mailbox) { [service, mailbox, number] in
@@ -179,9 +179,11 @@ extension Connection {
         }
     }
 
+    /// Records the status before its bytes are sent, so that a client that has read the response also finds it in the record.
     private func noteStatus() {
-        guard let status = exchange?.plan?.status else { return }
+        guard let status = exchange?.plan?.status, exchange?.record.status != status else { return }
         exchange?.record.status = status
+        if let exchange { service.journal.exchangeChanged(exchange.record) }
     }
 
     /// Sends the outbound bytes; returns whether all of them are gone.
@@ -239,7 +241,7 @@ extension Connection {
         ended.handler.cancel()
         var record = ended.record
         record.ending = ending
-        service.journal.exchangeEnded(record)
+        service.journal.exchangeChanged(record)
     }
 
     /// Closes the sending side, and gives the client a second to read the response.
