@@ -19,11 +19,12 @@ struct DirectoryAttackTests {
         let journal = bench.url.appending(path: ".storehouse/journal")
         let whole = try Data(contentsOf: journal)
         let transferred = bench.transferred
+        let plans = part(of: stride(from: 0, through: whole.count, by: 13).map(\.self), each: 4)
+        // Reads the journal cut at every byte, but makes a plan only at some of them.
         for length in 0...whole.count {
-            // Reads the journal cut at every byte, but makes a plan only at every 13th byte.
             try whole.prefix(length).write(to: journal)
             #expect(try TargetJournal.read(from: journal) != nil || TargetJournal.changes(in: journal).isEmpty)
-            guard length % 13 == 0 else { continue }
+            guard plans.contains(length) else { continue }
             let plan = try await OneWaySynchronizer(
                 processor: bench.target(foreignFiles: .remove), options: SyncOptions(removalLimit: .unlimited, retry: .never)
             ).plan()
@@ -34,7 +35,7 @@ struct DirectoryAttackTests {
             #expect(removed.isEmpty || isRebuilt, "cut at \(length) of \(whole.count)")
             #expect(plan.additions.isEmpty)
         }
-        for length in stride(from: 0, through: whole.count, by: 37) {
+        for length in part(of: stride(from: 0, through: whole.count, by: 37).map(\.self), each: 3) {
             try whole.prefix(length).write(to: journal)
             // A listed file is not an edit, even if its record is lost.
             let report = try await bench.sync(localEdits: .keepLocal, durability: length % 2 == 0 ? .power : .crash)
@@ -56,13 +57,14 @@ struct DirectoryAttackTests {
         let whole = try Data(contentsOf: journal)
         let content = try bench.files
         let transferred = bench.transferred
+        let passes = part(of: stride(from: 0, to: whole.count, by: 7).map(\.self), each: 4)
         for index in whole.indices {
             for bit in flippedBits(at: index) {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
                 try damaged.write(to: journal)
                 #expect(try TargetJournal.read(from: journal) == nil, "bit \(bit) of byte \(index)")
-                guard bit == index % 8, index % 7 == 0 || index == whole.count - 1 else { continue }
+                guard bit == index % 8, passes.contains(index) else { continue }
                 let report = try await bench.sync(localEdits: .keepLocal)
                 #expect(report.removedCount == 0 && report.localEdits.isEmpty && report.unchangedCount == 3, "byte \(index)")
             }
@@ -147,7 +149,7 @@ struct DirectoryAttackTests {
     }
 
     @Test func `S4: many files replace one file, which is removed once`() async throws {
-        for round in 0..<20 {
+        for round in 0..<rounds(20, quick: 4) {
             let bench = try await DirectoryBench(["a": "file", "b": "file"]).synced()
             bench.origin.withLock { origin in
                 origin.contents = [:]
