@@ -256,6 +256,16 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.id) == [7])
     }
 
+    @Test func `E7: a refresh that runs while its entity is removed does not fetch it again`() async throws {
+        world.origin.hold()
+        let refresh = Task { await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        try await world.articles.remove(7) {}
+        await refresh.value
+        let error = await #expect(throws: StoreError.self) { try await world.articles[7].requireData() }
+        #expect(error?.code == .removed && world.origin.startedCount == 1)
+    }
+
     @Test func `E7: values inside content stay when their entity is removed`() async throws {
         let (writers, articles) = world.storesOfWriters()
         await writers["ada"].update(Writer(id: "ada", name: "Countess"))
