@@ -81,6 +81,17 @@ struct RemovalTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E5: a mutation of an entity without content still shows when a later one has succeeded`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        let (request, task) = world.like(row: 7)
+        try await request.hasBegun()
+        try await world.feed["home"].mutate(element: 7, optimistically: { $0.title = "new" }) {}
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "new", isLiked: true)])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "new", isLiked: true)])
+    }
+
     @Test func `E5: a mutation of an element changes the list although the entity was evicted`() async throws {
         let memory = MemoryCacher<Int, Article>()
         let world = LinkedWorld(articles: memory)

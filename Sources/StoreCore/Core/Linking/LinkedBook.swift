@@ -180,6 +180,9 @@ extension KeyMachine {
         book.held = HeldRecord(CacheRecord(content: row, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
         book.contentNumber += 1
+        // The patch may have to wait for an earlier one, and both still show.
+        rebuildOverlay(&transition)
+        transition.publishes = true
     }
 
     /// Entities that the content shows may have changed: shows their newest values (E1).
