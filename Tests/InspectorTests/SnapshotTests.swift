@@ -33,6 +33,14 @@ struct SnapshotTests {
         withExtendedLifetime(observer) {}
     }
 
+    @Test(arguments: [5, -60] as [Double])
+    func `C11, I1: a record that was saved into memory with a future date, or has expired, is shown as expired`(_ date: Double) async {
+        let (cacher, time) = (MemoryCacher<Int, Int>(expiry: .after(.seconds(60))), ManualTime())
+        let store = Store(cacher: cacher, time: time) { $0 }
+        await cacher.save(CacheRecord(content: 1, fetchedAt: time.date.addingTimeInterval(date)), param: 1)
+        #expect(store.keySnapshots(.expired).keys.map(\.param) == [1])
+    }
+
     @Test func `I1: a running fetch is shown with its callers and its duration, and a failed one with its error`() async throws {
         let time = ManualTime()
         let gate = WatchedState(false)

@@ -154,6 +154,51 @@ struct OwnCacherTests {
         try await store.clear()
     }
 
+    @Test func `C6: a wait for the saves of another key inside a call of its own cacher ends when a clearing begins`() async throws {
+        let cacher = CallingCacher()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+        let made = WatchedState<String?>(nil)
+        cacher.run(inside: .load) {
+            cacher.base.hold(.save)
+            let updates = [8, 9].map { content in Task { await store[2].update(content) } }
+            // The first of them is being saved, and the second is dropped by the clearing.
+            try? await until("the updates wait") { store.snapshot(of: 2)?.callers == 2 }
+            let waiting = Task<String, Never> {
+                let error = await #expect(throws: StoreError.self) { try await store[2].waitUntilSaved() }
+                return error?.code.rawValue ?? "done"
+            }
+            try? await until("all three wait") { store.snapshot(of: 2)?.callers == 3 }
+            _ = await Call.clear.make(store, CacheScope())
+            cacher.base.release()
+            let ended = await waiting.value
+            for update in updates { await update.value }
+            made.update { $0 = ended }
+        }
+        let reading = Task { await store[1].getData() }
+        try await until("the wait inside the call has ended") { made.current != nil }
+        #expect(made.current == "reentrantFetch")
+        _ = await reading.value
+        try await store.clear()
+    }
+
+    @Test func `C6: of two loads by its own cacher that would wait for each other, one does not wait`() async throws {
+        let cacher = CallingCacher()
+        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int>.counting())
+        let found = WatchedState<[Int?]>([])
+        cacher.run(inside: .load) {
+            cacher.run(inside: .load) {
+                let first = await store[1].getData()
+                found.update { $0.append(first) }
+            }
+            let second = await store[2].getData()
+            found.update { $0.append(second) }
+        }
+        let reading = Task { await store[1].getData() }
+        try await until("both loads have ended") { found.current.count == 2 }
+        #expect(found.current.count { $0 == nil } == 1)
+        #expect(await reading.value != nil)
+    }
+
     @Test func `C6: a fetch in the context of a call of its own cacher does not wait for that call`() async throws {
         let (cacher, made) = (CallingCacher(), WatchedState<Store<Int, Int>?>(nil))
         let store = Store<Int, Int>(

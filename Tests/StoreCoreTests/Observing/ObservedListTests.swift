@@ -137,6 +137,17 @@ struct ObservedListTests {
         await task.cancelAndWait()
     }
 
+    @Test func `V3: an empty list requests no previous page as long as there are next pages`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Row> { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            return .page(page < 18 ? [] : [Row(id: page)], nextKey: "\(page + 1)", prevKey: page == 0 ? "p" : nil)
+        }
+        let (list, task) = follow(fetcher)
+        try await until("a row is shown") { list.content?.map(\.id) == [18] }
+        #expect(fetcher.requests.count { $0.direction == .prev } == 0)
+        await task.cancelAndWait()
+    }
+
     @Test func `V3: an empty list requests at most twenty pages, and again after a refresh`() async throws {
         let fetcher = empty(before: .max)
         let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: fetcher, time: ManualTime())

@@ -162,7 +162,9 @@ struct LinkedRestartTests {
         try await first.loadFeed((0..<count).map { Article(id: $0) })
         try await save(first)
         let second = launch(after: .seconds(1))
-        second.feedOrigin.enqueue(.page([Article(id: 1)]))
+        second.feedOrigin.enqueue(.failure(Offline()), .page([Article(id: 1)]))
+        // The failed fetch leaves the record in memory.
+        await #expect(throws: Offline.self) { try await second.feed["home"].requireData() }
         #expect(try await second.feed["home"].requireData().map(\.id) == [1])
     }
 

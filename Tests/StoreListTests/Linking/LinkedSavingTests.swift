@@ -147,6 +147,18 @@ struct LinkedSavingTests {
         }
     }
 
+    @Test func `C25, E2: a list that is newer than the response from a cache keeps its pages with their keys`() async throws {
+        let (pages, time) = (CachedPages(), ManualTime())
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), time: time) { Article(id: $0) }
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Article]>(), fetcher: pages, links: [.elements(of: articles)], time: time)[1]
+        _ = try await list.requireData()
+        #expect(await list.requestNextData() == .loaded)
+        pages.ages.withLock { $0[0] = .seconds(1) }
+        await list.refresh()
+        #expect(await list.requestNextData() == .loaded)
+        #expect(try await list.requireData().map(\.id) == [0, 1, 2])
+    }
+
     /// A window of one page has lost the first page of its list, so that a refetch begins with another one.
     @Test(arguments: [nil, 2, 1] as [Int?], [59.5, 60.5])
     func `E2: a page from a cache is as old as it states, when it is added, and when it is fetched again`(

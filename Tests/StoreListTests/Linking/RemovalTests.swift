@@ -81,6 +81,17 @@ struct RemovalTests {
         #expect(world.origin.startedCount == 0)
     }
 
+    @Test func `E5: a mutation of an entity without content still shows when a later one has succeeded`() async throws {
+        try await world.loadFeed([Article(id: 7)])
+        let (request, task) = world.like(row: 7)
+        try await request.hasBegun()
+        try await world.feed["home"].mutate(element: 7, optimistically: { $0.title = "new" }) {}
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "new", isLiked: true)])
+        request.end(.success(()))
+        try await task.value
+        #expect(try await world.feed["home"].requireData() == [Article(id: 7, title: "new", isLiked: true)])
+    }
+
     @Test func `E5: a mutation of an element changes the list although the entity was evicted`() async throws {
         let memory = MemoryCacher<Int, Article>()
         let world = LinkedWorld(articles: memory)
@@ -254,6 +265,16 @@ struct RemovalTests {
         #expect(try await world.articles[7].requireData().title == "again")
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
         #expect(try await world.feed["home"].requireData().map(\.id) == [7])
+    }
+
+    @Test func `E7: a refresh that runs while its entity is removed does not fetch it again`() async throws {
+        world.origin.hold()
+        let refresh = Task { await world.articles[7].refresh() }
+        try await world.origin.started(count: 1)
+        try await world.articles.remove(7) {}
+        await refresh.value
+        let error = await #expect(throws: StoreError.self) { try await world.articles[7].requireData() }
+        #expect(error?.code == .removed && world.origin.startedCount == 1)
     }
 
     @Test func `E7: values inside content stay when their entity is removed`() async throws {

@@ -19,6 +19,14 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         case write(Key)
         case keys(CallerID)
         case removeAll
+
+        /// The key of a load or write; `nil` for a call that concerns all keys.
+        var key: Key? {
+            switch self {
+            case .load(let key, _), .write(let key): key
+            case .keys, .removeAll: nil
+            }
+        }
     }
 
     /// The calls to start now. The engine takes them in the critical section of the fact that made them.

@@ -16,8 +16,8 @@ struct EngineState {
     var queue = CacherQueue<BoxedKey>()
     var clearers: [CallerID: ClearingResult] = [:]
     var listings: [CallerID: ListingResult] = [:]
-    /// The callers inside calls of the cacher, and whether these calls run.
-    var insideCallers: [CallerID: (param: BoxedKey, isRunning: WatchedState<Bool>)] = [:]
+    /// The callers inside calls of the cacher: the awaited key and result, and the call with its running state.
+    var insideCallers: [CallerID: (param: BoxedKey, need: CallerNeed, inside: StoreEngine.CacherCall)] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var idleIndexes = IdleIndexes<BoxedKey>()
     var prefetching = PrefetchQueue()

@@ -115,7 +115,7 @@ extension KeyMachine {
             // A list is as old as the page that arrived first: a later one does not date it (C25).
             let arrival = fetched.details?.arrival ?? transition.now
             let date = transition.date - arrival.duration(to: transition.now).timeInterval
-            transition.noteFetched(stamp, over: book.held?.record.content)
+            transition.noteFetched(stamp, over: book.held?.record)
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)

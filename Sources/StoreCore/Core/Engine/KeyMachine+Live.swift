@@ -182,7 +182,7 @@ extension KeyMachine {
         if let last, transition.showsEntities {
             transition.noteChanged(from: last, over: book.held?.record.content)
         } else {
-            transition.noteFetched(nil, over: book.held?.record.content)
+            transition.noteFetched(nil, over: book.held?.record)
         }
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)

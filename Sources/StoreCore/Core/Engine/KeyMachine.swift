@@ -78,7 +78,7 @@ struct KeyMachine<Content: Sendable> {
         }
 
         /// Notes a response of an earlier moment in place of older content.
-        mutating func noteFetched(_ stamp: @autoclosure () -> Stamp?, over old: Content?) {
+        mutating func noteFetched(_ stamp: @autoclosure () -> Stamp?, over old: CacheRecord<Content>?) {
             if links != nil { linkChange = .fetched(stamp() ?? self.stamp(), over: old) }
         }
 

@@ -30,18 +30,26 @@ extension StoreEngine {
     /// - Parameters:
     ///   - param: The key with the awaited result; `nil` for all keys.
     ///   - need: The awaited result; by default that of a save.
-    func waitsForItself(_ param: BoxedKey? = nil, _ need: CallerNeed = .allSaved) -> Bool {
+    ///   - id: The caller, which is registered as one inside the call; `nil` for a look alone.
+    func waitsForItself(_ param: BoxedKey? = nil, _ need: CallerNeed = .allSaved, registering id: CallerID? = nil) -> Bool {
         guard let current = Self.cacherCall, current.store == ObjectIdentifier(self), current.isRunning.current else { return false }
         guard let param else { return true }
-        let (key, isKnown, isBarred) = state.withLock { state in
-            let key = state.resolve(param)
-            return (key, state.live[key]?.value.machine.origin.isKnown ?? true, state.queue.isBarred)
-        }
-        switch current.call {
-        case .load(key, _), .removeAll: return need.endsWithSave || !isKnown
-        case .write(key): return need.endsWithSave
-        // The call of another key waits until the cacher is empty, and the clearing waits for this call.
-        case .load, .write, .keys: return isBarred && (need.endsWithSave || !isKnown)
+        return state.withLock { state in
+            // In one step with the look, so that neither a clearing nor another wait begins unnoticed in between.
+            if let id { state.insideCallers[id] = (param, need, current) }
+            var (waits, seen) = ([(param, need)], Set<BoxedKey>())
+            while let (param, need) = waits.popLast() {
+                let key = state.resolve(param)
+                let dependsOnCalls = need.endsWithSave || state.live[key]?.value.machine.origin.isKnown == false
+                guard dependsOnCalls, seen.insert(key).inserted else { continue }
+                // The calls of all keys wait until the cacher is empty, and the clearing waits for this call.
+                if key == current.call.key || state.queue.isBarred { return true }
+                // The call of that key may wait inside for this one.
+                for caller in state.insideCallers.values where caller.inside.isRunning.current && caller.inside.call.key == key {
+                    waits.append((caller.param, caller.need))
+                }
+            }
+            return false
         }
     }
 
@@ -53,10 +61,8 @@ extension StoreEngine {
         _ result: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, _ param: BoxedKey, _ need: CallerNeed,
         isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
-        // Registered before the look at the queue, so that no clearing begins unnoticed in between.
-        if let call = Self.cacherCall { state.withLock { $0.insideCallers[id] = (param, call.isRunning) } }
         defer { state.withLock { _ = $0.insideCallers.removeValue(forKey: id) } }
-        if waitsForItself(param, need) {
+        if waitsForItself(param, need, registering: id) {
             release(id, of: param)
             return .failure(StoreError.insideCall)
         }
@@ -229,7 +235,7 @@ extension StoreEngine {
                 take(key, &state, &effects) { key, transition in key.machine.clearedWithCacher(&transition) }
             }
             // The cleared keys are known, so only saves wait until the cacher is empty.
-            for (id, caller) in state.insideCallers where caller.isRunning.current {
+            for (id, caller) in state.insideCallers where caller.inside.isRunning.current {
                 guard let key = state.live[state.resolve(caller.param)], key.value.machine.desk.callers[id]?.endsWithSave == true else {
                     continue
                 }
@@ -304,6 +310,9 @@ extension StoreEngine {
         if waitsForItself(param) { throw StoreError.insideCall }
         let (saves, clearing) = beginWaiting(param)
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
+        // Inside the call of another key, a clearing may have begun since the look above, and waits for that call.
+        let isInside = waitsForItself()
+        if isInside { clearing?.result.put(.failure(StoreError.insideCall)) }
         if let clearing {
             do {
                 try await cleared(clearing.id, clearing.result).get()
@@ -315,7 +324,11 @@ extension StoreEngine {
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
         for save in saves {
-            switch await save.result.value(onCancel: { release(save.id, of: save.param) }) {
+            let saved =
+                await isInside
+                ? valueInsideCall(save.result, save.id, save.param, .allSaved)
+                : save.result.value(onCancel: { release(save.id, of: save.param) })
+            switch saved {
             case .failure(let error): faults.append(error)
             case .cancelled: isCancelled = true
             case .content, .done, .page, .outdated: break
@@ -323,6 +336,7 @@ extension StoreEngine {
         }
         if isCancelled { throw CancellationError() }
         guard let fault = faults.first else { return }
+        if isInside, let fault = fault as? StoreError, fault.code == .reentrantFetch { throw fault }
         let message =
             "waiting until everything is saved: the cacher failed \(faults.count == 1 ? "once" : "\(faults.count) times"); unsaved content "
             + "stays in the store, so fix the cause and call waitUntilSaved() again"

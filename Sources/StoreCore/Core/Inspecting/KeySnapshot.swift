@@ -191,9 +191,10 @@ extension Store {
         snapshot.isInvalidated = record.isInvalidated
         switch deadline {
         case .max: break
-        // Saved without the store's clock.
+        // Invalidated, or saved without the store's clock.
         case .min:
-            snapshot.expiresIn = record.lifetime(expiry: engine.rules.expiry, jitter: engine.rules.policy.expiryJitter).map { $0 - age }
+            let remaining = record.remainingLifetime(expiry: engine.rules.expiry, jitter: engine.rules.policy.expiryJitter, now: date)
+            if remaining < .forever { snapshot.expiresIn = remaining }
         default: snapshot.expiresIn = now.duration(to: MonotonicInstant(nanoseconds: deadline))
         }
         return snapshot

@@ -131,8 +131,15 @@ final class LinkTurn: LinkLayer {
         case .fetched(let stamp, let old):
             if let old, linked.stamp > stamp {
                 discard(record.content)
-                record.content = old
-                if let validator = record.validator { record.validator = validator.withoutVersion }
+                record.content = old.content
+                // The pages of a list stay with their elements, and so does the ban on saving them.
+                let held = old.fields
+                var fields = record.fields
+                fields.validator = fields.validator?.withoutVersion
+                (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
+                (fields.guessedEnd, fields.pages) = (held.guessedEnd, held.pages)
+                if held.freshness.storage == .forbidden { fields.freshness.storage = .forbidden }
+                record.fields = fields
             } else {
                 linked.stamp = stamp
             }
@@ -153,7 +160,7 @@ final class LinkTurn: LinkLayer {
         // The content before may have fields of fragments that the new one lacks.
         let before: Content? =
             switch change {
-            case .fetched(_, let old)?: old
+            case .fetched(_, let old)?: old?.content
             case .merged(let old, _, _)?: old
             default: nil
             }
@@ -234,7 +241,7 @@ final class LinkTurn: LinkLayer {
     ) {
         let kept: (Stamp, Content, Bool)? =
             switch change {
-            case .fetched(let stamp, let accepted?)?: (stamp, accepted, false)
+            case .fetched(let stamp, let accepted?)?: (stamp, accepted.content, false)
             case .changed(_, let stamp, let accepted?)?: (stamp, accepted, true)
             default: nil
             }

@@ -106,7 +106,7 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
 /// A change of accepted content, as far as the stamps of its places depend on it.
 enum LinkChange<Content: Sendable>: Sendable {
     /// A response or a pushed value of this moment in place of older content.
-    case fetched(Stamp, over: Content?)
+    case fetched(Stamp, over: CacheRecord<Content>?)
     /// A page of this moment was added.
     case page(Stamp, Content)
     /// The content was changed; only the places that differ are newer. The others keep the values of `over`, if it is not the same content.
@@ -180,6 +180,9 @@ extension KeyMachine {
         book.held = HeldRecord(CacheRecord(content: row, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
         book.contentNumber += 1
+        // The patch may have to wait for an earlier one, and both still show.
+        rebuildOverlay(&transition)
+        transition.publishes = true
     }
 
     /// Entities that the content shows may have changed: shows their newest values (E1).

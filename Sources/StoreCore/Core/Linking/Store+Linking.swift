@@ -54,7 +54,9 @@ extension KeyMachine {
         let stamp = transition.stamp()
         transition.removal = .succeeded(stamp)
         dropFlight(&transition)
+        // A refresh from before the removal does not fetch the entity again.
         desk.forceRefreshPending = false
+        if desk.refreshCallers > 0 { resumeCallers(&transition) { $0 == .refresh ? .done : nil } }
         forgetEntity(&transition)
         origin.removal = stamp
         return cleared(&transition)

@@ -25,7 +25,8 @@ extension StoreEngine {
         }
         if missing.count > Self.entityLimit {
             missing.removeLast(missing.count - Self.entityLimit)
-            result = .success(HeldRecord(held.record, deadline: .distantPast))
+            // Beyond every stale window, as `.distantPast`, which memory would not keep.
+            result = .success(HeldRecord(held.record, deadline: MonotonicInstant(nanoseconds: .min + 1)))
         }
         return await hold(missing)
     }

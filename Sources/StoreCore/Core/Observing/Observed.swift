@@ -152,18 +152,24 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
         let requestPage: PageRequester = { direction in await list.requestElements(direction) }
         let key = Subject(list.param, of: list.engine)
-        var filling: [PageDirection: Task<Void, Never>] = [:]
-        defer { for task in filling.values { task.cancel() } }
+        var filling: Task<Void, Never>?
+        defer { filling?.cancel() }
         await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage)) { state in
             switch state {
-            case .completed(content: let rows, let next, let previous) where rows.isEmpty && !next.isLoading:
-                let direction: PageDirection = next.canRequestAdditionalData && filling[.next] == nil ? .next : .prev
-                guard (direction == .next ? next : previous).canRequestAdditionalData, filling[direction] == nil else { return }
-                filling[direction] = Task { _ = await requestPage(direction) }
+            case .completed(content: let rows, let next, let previous) where rows.isEmpty && filling == nil:
+                guard next.canRequestAdditionalData || previous.canRequestAdditionalData else { return }
+                filling = Task {
+                    // One direction after the other: no previous page is needed if a next one adds an element.
+                    for direction in PageDirection.allCases where !Task.isCancelled {
+                        let outcome = await requestPage(direction)
+                        let isLoaded = outcome == .loaded || outcome == .joined
+                        if isLoaded, !list.engine.hasEmptyPage(direction, of: list.key) { return }
+                    }
+                }
             case .completed, .error: break
             case .loading:
-                for task in filling.values { task.cancel() }
-                filling = [:]
+                filling?.cancel()
+                filling = nil
             }
         }
     }
