@@ -277,8 +277,10 @@ enum PageScript {
           }
           $('table').setAttribute('aria-rowcount', String(table.total + 1));
           const subject = subjectOf(current);
-          $('count').textContent = table.total === 1 ? '1 row' : `${table.total.toLocaleString('en')} rows`;
-          $('empty').hidden = table.total > 0;
+          // Without columns, the list has not arrived yet, so its length is unknown.
+          const isKnown = table.columns.length > 0 || subject?.gone;
+          $('count').textContent = !isKnown ? '' : table.total === 1 ? '1 row' : `${table.total.toLocaleString('en')} rows`;
+          $('empty').hidden = table.total > 0 || !isKnown;
           $('empty').textContent = subject?.gone ? 'The program has released this object.'
             : $('search').value || $('filter').value !== 'all' ? 'No row matches.' : 'Nothing here yet.';
         }

@@ -154,7 +154,10 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
     func item(_ row: Int) async -> Item? {
         guard let store, let param = numbers.key(row) else { return nil }
         var item = Item(title: Self.title(of: param).short(2_000), actions: ["refresh", "invalidate", "clear", "fail"])
-        guard let key = store.snapshot(of: param) else { return item }
+        guard let key = store.snapshot(of: param) else {
+            item.facts = [("record", .string("not in memory"))]
+            return item
+        }
         item.facts = [
             ("state", .string(phase(of: key))), ("age", .milliseconds(key.age)), ("observers", .int(key.observers)),
             ("callers", .int(key.callers)),

@@ -65,11 +65,22 @@ struct CircuitBreakerTests {
 
     @Test func `C20: a permanent failure is about its key and does not count, and neither do a cancellation and a refusal`() async throws {
         let test = Guarded()
-        for _ in 1...10 { await test.end(Advising(failureKind: .permanent)) }
+        for _ in 1...10 { await test.end(Advising(failureKind: .permanent, allowsStale: false)) }
         await test.end(Offline(), Offline())
         for _ in 1...10 { await test.end(CancellationError(), FetchError(.failedRecently, "a memory below")) }
         #expect(test.breaker.state == .closed)
         await test.end(Advising(failureKind: .fatal))
+        #expect(test.breaker.state == .open)
+    }
+
+    @Test func `C20: a permanent failure that allows stale content, such as status 500, counts as an outage`() async throws {
+        let test = Guarded()
+        for _ in 1...3 { await test.end(Advising(failureKind: .permanent, allowsStale: true)) }
+        #expect(test.breaker.state == .open)
+        let error = await #expect(throws: FetchError.self) { try await test.fetch(2) }
+        #expect(error?.failureKind == .transient && error?.allowsStale == true && error?.retryAfter == .seconds(30))
+        test.time.advance(by: .seconds(30))
+        await test.end(Advising(failureKind: .permanent, allowsStale: true))
         #expect(test.breaker.state == .open)
     }
 
@@ -117,7 +128,7 @@ struct CircuitBreakerTests {
         try await test.time.sleepers(atLeast: 1)
         test.time.advance(by: .seconds(5))
         await #expect(throws: StoreError.self) { try await call.value }
-        try await test.script.answer(1, with: .failure(Advising(failureKind: .permanent)))
+        try await test.script.answer(1, with: .failure(Advising(failureKind: .permanent, allowsStale: false)))
         try await until("the inner fetch has ended") { inner.snapshot().fetches == 0 }
         #expect(test.breaker.state == .closed)
     }
@@ -145,7 +156,7 @@ struct CircuitBreakerTests {
     @Test func `C20: a permanent failure of the trial closes the breaker, because the origin responds`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        await test.end(Advising(failureKind: .permanent))
+        await test.end(Advising(failureKind: .permanent, allowsStale: false))
         #expect(test.breaker.state == .closed)
     }
 

@@ -19,7 +19,7 @@ public import StoreCore
 ///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time.
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
-/// canceled fetch does not count.
+/// permanent failure that allows stale content, such as status 500, counts as a failure. A canceled fetch does not count.
 ///
 /// <doc:OnAServer> puts a breaker in front of an upstream.
 public final class CircuitBreaker: Sendable {
@@ -300,6 +300,9 @@ struct CircuitMachine: Sendable {
 }
 
 extension Error {
-    /// Whether the failure concerns the origin as a whole, and not only the key.
-    fileprivate var isAboutTheOrigin: Bool { (self as? any FailureAdvising)?.failureKind != .permanent }
+    /// Whether the failure concerns the origin as a whole, and not only the key. Only an outage allows stale content.
+    fileprivate var isAboutTheOrigin: Bool {
+        guard let advice = self as? any FailureAdvising else { return true }
+        return advice.failureKind != .permanent || advice.allowsStale
+    }
 }

@@ -25,7 +25,12 @@ public struct FetchError: FailureAdvising, LocalizedError, CustomStringConvertib
     public var retryAfter: Duration?
 
     /// The kind of the underlying failure; transient if that error gives no advice, and permanent for a missing key.
-    public var failureKind: FailureKind { code == .missingKey ? .permanent : advice?.failureKind ?? .transient }
+    ///
+    /// The refusal of a breaker ends with its hold time, so it is never permanent.
+    public var failureKind: FailureKind {
+        let kind = code == .missingKey ? .permanent : advice?.failureKind ?? .transient
+        return code == .circuitOpen && kind == .permanent ? .transient : kind
+    }
 
     /// The attempts behind the underlying error; 1 if that error gives no advice.
     public var attempts: Int { advice?.attempts ?? 1 }
