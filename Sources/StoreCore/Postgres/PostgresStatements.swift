@@ -225,7 +225,7 @@ struct PostgresStatements: Sendable {
             text: """
                 WITH granted AS (
                     INSERT INTO \(leases) AS l (key, id, session, expires)
-                    SELECT sha256($1::bytea), $2::int8, $3::int8, clock_timestamp() + $4::float8 * interval '1 second'
+                    SELECT sha256($1::bytea), $2::int8, $3::int8, clock_timestamp() + LEAST($4::float8, 1e9) * interval '1 second'
                     FROM (SELECT pg_advisory_lock($3)) AS lock
                     ON CONFLICT (key) DO UPDATE SET id = EXCLUDED.id, session = EXCLUDED.session, expires = EXCLUDED.expires
                     WHERE CASE WHEN l.expires <= clock_timestamp() THEN true WHEN l.session = EXCLUDED.session THEN false
