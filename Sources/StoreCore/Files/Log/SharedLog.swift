@@ -163,7 +163,13 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
     ///   failed.
     package func compact(creating: Bool = true, _ keep: (News) throws -> [Entry]) throws {
-        try transact(creating: creating, keep) { transaction, entries throws(StoreError) in try transaction.replace(by: entries) }
+        try transact(creating: creating, keep) { transaction, entries throws(StoreError) in
+            do throws(StoreError) { try transaction.replace(by: entries) } catch {
+                // A disk may have no room for another file. A missing log has no entries either.
+                guard entries.isEmpty, error.isFullDisk else { throw error }
+                try transaction.remove()
+            }
+        }
     }
 
     /// Keeps the error of a user's closure apart from the errors of the log.
@@ -198,6 +204,13 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
         package mutating func replace(by entries: [Entry]) throws(StoreError) {
             try log.replace(by: entries, durability: durability, in: folder)
+        }
+
+        /// Removes the file of the log.
+        fileprivate mutating func remove() throws(StoreError) {
+            try folder.remove(log.name)
+            if durability == .power { try folder.synchronize() }
+            log = LogFile(copyOf: log)
         }
 
         /// Returns all intact entries of the log.
