@@ -304,7 +304,9 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         guard let parent, let folder = try folder(in: parent, creating: creating) else { return nil }
         // Opening the files would create them.
         for name in creating ? [] : [options.name, options.lockName] where try folder.status(of: name) == nil { return nil }
-        let files = Files(folder: folder, lock: try FileLock(options.lockName, in: folder, patience: options.patience))
+        // A process may wait for changes while the device is locked, if the entries can be read then.
+        let lock = try FileLock(options.lockName, in: folder, patience: options.patience, protection: options.protection)
+        let files = Files(folder: folder, lock: lock)
         state.files = files
         // The new files need a watch.
         schedule()

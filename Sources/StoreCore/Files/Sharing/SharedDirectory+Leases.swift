@@ -190,7 +190,7 @@ extension SharedDirectory {
                 // The old file keeps its lock, so the new holder needs a new file.
                 try folder.remove(name)
             }
-            let file = try WritableFile(name, in: folder, mode: 0o600)
+            let file = try WritableFile(name, in: folder, mode: 0o600, protection: log.options.protection)
             if leaseKind == .locked { _ = try file.lock() }
             let id = UInt64.random(in: 1...UInt64.max)
             let expires = Date().timeIntervalSince1970 + duration / .seconds(1)
