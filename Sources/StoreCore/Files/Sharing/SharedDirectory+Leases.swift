@@ -277,7 +277,7 @@ extension SharedDirectory {
         while let entry = try listing.next() {
             if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { hasOrphans = true }
             guard entry.name.hasSuffix(Self.leaseSuffix), let status = try listing.status(of: entry) else { continue }
-            if status.modified < end { names.append(entry.name) }
+            if status.kind == .regular, status.modified < end { names.append(entry.name) }
         }
         if hasOrphans {
             try transact { transaction throws(StoreError) in try LogFile<SharedChange>.removeOrphans(in: transaction.folder) }
