@@ -225,7 +225,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     ///
     /// - Parameters:
     ///   - keepsFailed: Whether the news of a transaction that throws count as read.
-    ///   - body: Decides and changes. It must not call the log.
+    ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
     package func transact<Result: Sendable>(
         keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -243,7 +243,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// - Parameters:
     ///   - creating: Whether to create a missing log.
     ///   - keepsFailed: Whether the news of a transaction that throws count as read.
-    ///   - body: Decides and changes. It must not call the log.
+    ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
     /// - Returns: `nil` if the log is missing.
     package func transact<Result: Sendable>(
         creating: Bool, keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
@@ -284,8 +284,10 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
                     }
                 } catch {
                     // A disk that was removed may come back at the path, and files that were open before stay unusable.
-                    if !files.folder.isReached(by: Directory(path: folderPath)) { state.files = nil }
-                    throw error
+                    if files.folder.isReached(by: Directory(path: folderPath)) { throw error }
+                    state.files = nil
+                    // The directory was removed in the middle of the change, which is made again.
+                    guard error.fileSystemErrno == ENOENT else { throw error }
                 }
                 state.files = nil
             }
