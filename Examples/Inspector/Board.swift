@@ -40,15 +40,21 @@ final class Board: Sendable {
             return state.lastID
         }
         let subject = make(id)
-        // Outside the lock, because an object may be released here.
-        let (object, others) = (subject.object, state.withLock(\.subjects))
-        let gone = others.filter { $0.object == nil }.dropLast(policy.gone)
-        let outdated = Set((others.filter { $0.object === object } + gone).map { $0.id })
+        let all = state.withLock { state -> [any Subject] in
+            if !state.isClosed { state.subjects.append(subject) }
+            return state.subjects
+        }
+        guard !all.isEmpty else {
+            subject.leave()
+            return subject
+        }
+        // Outside the lock, because an object may be released here. Of several calls for one object at once, the last to look sees all.
+        let (object, gone) = (subject.object, all.filter { $0.object == nil }.dropLast(policy.gone))
+        let same = all.filter { $0.object === object }.map { $0.id }
+        let outdated = Set(same).subtracting([same.max() ?? id]).union(gone.map { $0.id })
         let left = state.withLock { state -> [any Subject] in
-            guard !state.isClosed else { return [subject] }
             let left = state.subjects.filter { outdated.contains($0.id) }
             state.subjects.removeAll { outdated.contains($0.id) }
-            state.subjects.append(subject)
             return left
         }
         for subject in left { subject.leave() }

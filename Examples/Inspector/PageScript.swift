@@ -6,7 +6,7 @@ enum PageScript {
         // The name under which the server knows this page; its actions end with the page.
         const page = Array.from(crypto.getRandomValues(new Uint32Array(3)), n => n.toString(36)).join('');
         const $ = id => document.getElementById(id);
-        const ROW = 28, CHUNK = 100;
+        const ROW = 28;
 
         let overview = { subjects: [], controls: {} };
         let current = null;                 // the id of the shown subject

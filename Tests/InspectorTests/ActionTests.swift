@@ -95,6 +95,16 @@ struct ActionTests {
         #expect(try await caller.value == 1)
     }
 
+    @Test func `I3: an object that two calls attach at once is shown once`() {
+        let board = Board(secretNames: [], policy: Inspector.Policy())
+        let object = WatchedState(0)
+        let first = board.add { StandIn($0, WatchedState(1)) }
+        // While a call looks at the first subject, another one attaches the same object.
+        first.onLook.withLock { $0 = { _ = board.add { StandIn($0, object) } } }
+        board.add { StandIn($0, object) }
+        #expect(board.subject(2) == nil && board.subject(3) != nil)
+    }
+
     @Test func `I4: an action outlasts the reconnections of its page`() async throws {
         var policy = Inspector.Policy()
         policy.grace = .seconds(3_600)
@@ -215,4 +225,25 @@ struct ActionTests {
         inspector.stop()
         #expect(!inspector.board.pageOpened("page") && !inspector.board.control("page") { $0.setOffline(true, "page") })
     }
+}
+
+/// A subject that calls a closure once, when its object is looked at.
+private final class StandIn: Subject {
+    let id: Int
+    let kind = "test"
+    let name = ""
+    let columns: [Column] = []
+    private let shown: WatchedState<Int>
+    let onLook = Lock<(@Sendable () -> Void)?>(nil)
+
+    init(_ id: Int, _ shown: WatchedState<Int>) { (self.id, self.shown) = (id, shown) }
+
+    var object: AnyObject? {
+        let look = onLook.withLock { $0.take() }
+        look?()
+        return shown
+    }
+
+    func summary() async -> Summary? { nil }
+    func rows(_ query: RowQuery) async -> Rows { Rows() }
 }

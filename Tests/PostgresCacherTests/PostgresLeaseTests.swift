@@ -37,6 +37,10 @@ struct PostgresLeaseTests {
         #expect(try await waiter.value != nil)
     }
 
+    @Test func `D5: a lease of any duration is granted`() async throws {
+        #expect(granted(try await place.cacher().lease(1, for: .seconds(Int64.max))) != nil)
+    }
+
     @Test func `D5: releasing a lease ends it, and no lock stays`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         var lease = granted(try await a.lease(1, for: .seconds(600)))

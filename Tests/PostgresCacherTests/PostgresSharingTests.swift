@@ -296,6 +296,46 @@ struct PostgresSharingTests {
         }
     }
 
+    @Test func `D7: a record that is fetched after the own clearing is saved`() async throws {
+        let cacher = try place.cacher()
+        for round in 1...20 {
+            try await cacher.removeAll()
+            #expect(try await cacher.save(record(round), param: 1, over: cacher.position).isSaved)
+        }
+    }
+
+    @Test func `D7: while removed records are deleted, they are missing, and another machine saves`() async throws {
+        let (a, b, gate) = (try place.cacher(), try place.cacher(), try place.database(connections: 1))
+        try await a.save(record(1), param: 1)
+        let number = Int32.random(in: 1...Int32.max)
+        try await place.query(
+            """
+            CREATE FUNCTION "held \(number)"() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(\(number)); RETURN OLD; END';
+            CREATE TRIGGER held BEFORE DELETE ON "\(place.table)" FOR EACH ROW EXECUTE FUNCTION "held \(number)"()
+            """)
+        _ = try await gate.core.run(PostgresQuery(text: "SELECT pg_advisory_lock(\(number))"))
+        let clearing = Task { try await a.removeAll() }
+        try await Trials.until("the deletion waits") {
+            try await place.query("SELECT count(*) FROM pg_locks WHERE objid = \(number) AND NOT granted") == [["1"]]
+        }
+        try await b.save(record(2), param: 2)
+        #expect(try await b.load(param: 1) == nil)
+        #expect(try await b.keys() == [2])
+        _ = try await gate.core.run(PostgresQuery(text: "SELECT pg_advisory_unlock(\(number))"))
+        try await clearing.value
+        #expect(try await b.keys() == [2])
+        withExtendedLifetime(gate) {}
+    }
+
+    @Test func `D7: all records can be removed after the row of the table's state was deleted`() async throws {
+        let (a, b) = (try place.cacher(), try place.cacher())
+        try await a.save(record(1), param: 1)
+        try await place.query("DELETE FROM \"\(place.table)_state\"")
+        try await a.removeAll()
+        #expect(try await b.keys() == [])
+    }
+
     @Test func `D7: no save with an older base survives a concurrent clearing`() async throws {
         let (a, b) = (try place.cacher(), try PostgresUser(place))
         try await b.attach()

@@ -133,7 +133,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     @concurrent
     public func removeAll() async throws {
         try await table.attach()
-        _ = try await run(timeout: .seconds(600)) { table.statements.removeAll(writer: table.writer, channel: table.channel) }
+        _ = try await removeRows { table.statements.removeAll(writer: table.writer, channel: table.channel) }
     }
 
     /// Returns the keys of all records of this schema version.
@@ -157,10 +157,9 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     @discardableResult
     public func prune(before date: Date) async throws -> Int {
         try await table.attach()
-        let results = try await run(timeout: .seconds(600)) {
+        return try await removeRows {
             table.statements.prune(before: date.timeIntervalSince1970, writer: table.writer, channel: table.channel)
         }
-        return (results.first?.first?.first ?? nil).flatMap { Int($0.postgresText) } ?? 0
     }
 
     /// Drops the table and its companions. Another call creates them again.
@@ -183,6 +182,31 @@ extension PostgresCacher {
             guard error.state == "42P01" else { throw error }
             try await table.reopen()
             return try await table.core.run(query(), timeout: timeout)
+        }
+    }
+
+    /// Runs a removal, and deletes the rows that it has removed.
+    ///
+    /// - Parameter query: The removal; its row has its number.
+    /// - Returns: The number of deleted records.
+    private func removeRows(_ query: () -> PostgresQuery) async throws(PostgresError) -> Int {
+        func numbers(_ query: () -> PostgresQuery) async throws(PostgresError) -> [UInt64] {
+            let row = try await run(timeout: .seconds(600), query).last?.first ?? []
+            return row.map { field in field.flatMap { UInt64($0.postgresText) } ?? 0 }
+        }
+        var removal = try await numbers(query)
+        if removal.isEmpty {
+            // The row of the table's state was deleted.
+            try await table.reopen()
+            removal = try await numbers(query)
+        }
+        // A fetch that begins afterward has a base behind the removal, so its result is not refused.
+        await table.reach(removal.first ?? 0)
+        var count = 0
+        while true {
+            let deleted = try await numbers { table.statements.sweepRecords }
+            count += Int(deleted.last ?? 0)
+            if deleted.first ?? 0 < PostgresStatements.batch { return count }
         }
     }
 

@@ -3,7 +3,8 @@ internal import Foundation
 /// The statements of one table.
 ///
 /// The table `users` has two companions. `users_state` has one row: the version of this layout, the number of the latest change (the head),
-/// and the floor. No key without a row was changed after the floor. `users_leases` holds the leases of keys that are being fetched.
+/// and the floor. No key without a row was changed after the floor. A row up to the floor counts as missing, and is deleted some time after.
+/// `users_leases` holds the leases of keys that are being fetched.
 ///
 /// Every change locks the row of `users_state` until it commits. Therefore changes become visible, and are announced, in the order of
 /// their numbers.
@@ -113,12 +114,14 @@ struct PostgresStatements: Sendable {
 
     // MARK: Records
 
+    private var floor: String { "COALESCE((SELECT floor FROM \(state)), 0)" }
+
     func load(_ key: Data, schema: Int64) -> PostgresQuery {
         PostgresQuery(
             name: "load \(table)",
             text: """
                 SELECT fetched_at, details, content FROM \(records)
-                WHERE key = sha256($1::bytea) AND schema = $2::int8 AND content IS NOT NULL
+                WHERE key = sha256($1::bytea) AND schema = $2::int8 AND content IS NOT NULL AND revision > \(floor)
                 """, parameters: [.bytes(key), .integer(schema)])
     }
 
@@ -128,13 +131,14 @@ struct PostgresStatements: Sendable {
             name: "newest \(table)",
             text: """
                 SELECT revision, writer, fetched_at, details, CASE WHEN schema = $2::int8 THEN content END FROM \(records)
-                WHERE key = sha256($1::bytea)
+                WHERE key = sha256($1::bytea) AND revision > \(floor)
                 """, parameters: [.bytes(key), .integer(schema)])
     }
 
     func keys(schema: Int64) -> PostgresQuery {
         PostgresQuery(
-            name: "keys \(table)", text: "SELECT name FROM \(records) WHERE schema = $1::int8 AND content IS NOT NULL",
+            name: "keys \(table)",
+            text: "SELECT name FROM \(records) WHERE schema = $1::int8 AND content IS NOT NULL AND revision > \(floor)",
             parameters: [.integer(schema)])
     }
 
@@ -170,18 +174,17 @@ struct PostgresStatements: Sendable {
             ])
     }
 
-    /// Removes all records. The rows are deleted while the lock is held, so that no save comes in between.
+    /// Removes all records, without deleting their rows.
     func removeAll(writer: Int64, channel: String) -> PostgresQuery {
         PostgresQuery(
             text: """
                 UPDATE \(state) SET head = \(Self.next);
                 UPDATE \(state) SET floor = head;
-                DELETE FROM \(records);
-                SELECT pg_notify(\(Self.literal(channel)), 'a ' || head || ' \(writer)') FROM \(state)
+                SELECT head, pg_notify(\(Self.literal(channel)), 'a ' || head || ' \(writer)') FROM \(state)
                 """)
     }
 
-    /// Removes the records and marks that were saved before a time, and raises the floor above their numbers.
+    /// Removes the records and marks that were saved before a time, without deleting their rows.
     ///
     /// - Parameter date: Seconds since 1970.
     func prune(before date: Double, writer: Int64, channel: String) -> PostgresQuery {
@@ -191,9 +194,22 @@ struct PostgresStatements: Sendable {
             text: """
                 UPDATE \(state) SET head = \(Self.next);
                 UPDATE \(state) SET floor = GREATEST(floor, (SELECT max(revision) FROM \(records) WHERE revision < \(limit)));
-                WITH gone AS (DELETE FROM \(records) WHERE revision < \(limit) RETURNING content)
-                SELECT count(content) FROM gone;
-                SELECT pg_notify(\(Self.literal(channel)), 'n ' || head || ' \(writer)') FROM \(state)
+                SELECT head, pg_notify(\(Self.literal(channel)), 'n ' || head || ' \(writer)') FROM \(state)
+                """)
+    }
+
+    /// The largest number of rows that one statement deletes.
+    static let batch: UInt64 = 10_000
+
+    /// Deletes rows that count as missing. Other machines save meanwhile, because the lock is not held.
+    ///
+    /// - Returns: A query for one row: the number of deleted rows, and that of the records among them.
+    var sweepRecords: PostgresQuery {
+        PostgresQuery(
+            text: """
+                WITH chosen AS (SELECT key FROM \(records) WHERE revision <= \(floor) LIMIT \(Self.batch) FOR UPDATE SKIP LOCKED),
+                gone AS (DELETE FROM \(records) AS r USING chosen WHERE r.key = chosen.key RETURNING r.content)
+                SELECT count(*), count(content) FROM gone
                 """)
     }
 
@@ -209,7 +225,7 @@ struct PostgresStatements: Sendable {
             text: """
                 WITH granted AS (
                     INSERT INTO \(leases) AS l (key, id, session, expires)
-                    SELECT sha256($1::bytea), $2::int8, $3::int8, clock_timestamp() + $4::float8 * interval '1 second'
+                    SELECT sha256($1::bytea), $2::int8, $3::int8, clock_timestamp() + LEAST($4::float8, 1e9) * interval '1 second'
                     FROM (SELECT pg_advisory_lock($3)) AS lock
                     ON CONFLICT (key) DO UPDATE SET id = EXCLUDED.id, session = EXCLUDED.session, expires = EXCLUDED.expires
                     WHERE CASE WHEN l.expires <= clock_timestamp() THEN true WHEN l.session = EXCLUDED.session THEN false

@@ -179,9 +179,10 @@ struct LeaseTests {
             try place.write(Array(content.utf8), ".sharing/\(name).lease")
         }
         try place.write([], ".sharing/young.lease")
+        try FileManager.default.createDirectory(at: place.file(".sharing/odd.lease"), withIntermediateDirectories: false)
         for name in try leaseFiles where name != "young.lease" { try place.age(".sharing/" + name, by: .seconds(7200)) }
         try await user.perform { try user.removeOldLeases(age: .seconds(3600)) }
-        #expect(try leaseFiles.sorted() == [key.hex + ".lease", "young.lease"].sorted())
+        #expect(try leaseFiles.sorted() == [key.hex + ".lease", "odd.lease", "young.lease"].sorted())
         // A scan does the same.
         try place.age(".sharing/young.lease", by: .seconds(7200))
         let cacher = cacher()

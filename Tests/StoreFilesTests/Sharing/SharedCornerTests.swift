@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 import Trials
@@ -29,6 +30,15 @@ struct SharedCornerTests {
         #expect(await live[1].getData(from: .cache) == nil)
         try await feed.send(.content(8), timeout: .seconds(600))
         _ = try await observer.next(timeout: .seconds(600)) { $0.isCompleted && $0.content == 8 }
+    }
+
+    @Test func `D1: an attempt to follow that is due sooner does not wait for one that is due later`() async {
+        let follower = FileFollower("/missing", on: DispatchQueue(label: "following"))
+        follower.schedule(after: .seconds(3_600)) {}
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            follower.schedule(after: .milliseconds(1)) { continuation.resume() }
+        }
+        withExtendedLifetime(follower) {}
     }
 
     @Test func `D5: a fetch that waits for a newer record begins if an own save overwrites that record`() async throws {

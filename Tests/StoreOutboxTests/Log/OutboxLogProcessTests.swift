@@ -183,6 +183,15 @@ struct OutboxLogProcessTests {
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
+    func `O10: a log is emptied on a disk without room for another file`() throws {
+        // The files are the directory, the lock and the log.
+        let child = try ChildProcess(onDisk: "nr_inodes=3,mode=700", at: path, "CrashWriter", ["outbox", path, "no-names"])
+        for line in ["appended 1", "read 1 damages 0 size \(size(100))", "compacted", "read 0 damages 0 files lock log"] {
+            #expect(child.readLine() == line)
+        }
+    }
+
+    @Test(.enabled(if: canMountSmallDisks()))
     func `O14: a log on a read-only disk cannot be opened`() throws {
         let child = try ChildProcess(onDisk: "ro", at: path, "CrashWriter", ["outbox", path, "full"])
         let failure = try #require(child.readLine())

@@ -211,6 +211,18 @@ struct OutboxLogTests {
 
     // MARK: Directories
 
+    @Test func `O14: a compaction whose directory is removed is made again in a new directory`() throws {
+        let log = try OutboxLog(directory: place.file("a"))
+        _ = try log.append(data("a"), durability: .crash)
+        var isFirst = true
+        try log.compact { _ in
+            if isFirst { try FileManager.default.removeItem(at: place.file("a")) }
+            isFirst = false
+            return data("b")
+        }
+        #expect(texts(try OutboxLog(directory: place.file("a")).read()) == ["b"])
+    }
+
     @Test func `O14: a missing directory is created, and created again when it was removed`() throws {
         let missing = place.file("a/b")
         let log = try OutboxLog(directory: missing)

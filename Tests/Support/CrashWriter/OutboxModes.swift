@@ -19,6 +19,9 @@ enum OutboxModes {
         case "full":
             tryToAppend(directory, lengths: [[1000], [1000, 500_000], [1000]])
             tryToCompact(directory, lengths: [100_000, 100_000])
+        case "no-names":
+            tryToAppend(directory, lengths: [[100]])
+            tryToCompact(directory, lengths: [])
         case "nobody":
             becomeNobody()
             tryToAppend(directory, lengths: [[100]])

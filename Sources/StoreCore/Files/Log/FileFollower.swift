@@ -13,8 +13,8 @@ package final class FileFollower: Sendable {
         package fileprivate(set) var inode: UInt64?
         /// Whether a pass is about to run, so that further events need no pass of their own.
         package var isScheduled = false
-        /// Whether a pass waits for its time.
-        fileprivate var isDelayed = false
+        /// The time for which a pass waits.
+        fileprivate var due: DispatchTime?
         /// The time of the last pass.
         fileprivate var passedAt = DispatchTime(uptimeNanoseconds: 0)
         /// The delay before the next attempt; `nil` while following works.
@@ -90,17 +90,22 @@ package final class FileFollower: Sendable {
         if due <= .now() { queue.async { pass() } } else { queue.asyncAfter(deadline: due) { pass() } }
     }
 
-    /// Schedules a pass for later, unless one waits for its time.
+    /// Schedules a pass for later, unless one is due sooner.
     package func schedule(after delay: Duration, _ pass: @escaping @Sendable () -> Void) {
-        let isNew = state.withLock { state in
-            defer { state.isDelayed = true }
-            return !state.isDelayed
+        let due = DispatchTime.after(delay)
+        let isFirst = state.withLock { state in
+            guard due < state.due ?? .distantFuture else { return false }
+            state.due = due
+            return true
         }
-        guard isNew else { return }
-        queue.asyncAfter(deadline: .after(delay)) { [weak self] in
-            guard let self else { return }
-            state.withLock { $0.isDelayed = false }
-            pass()
+        guard isFirst else { return }
+        queue.asyncAfter(deadline: due) { [weak self] in
+            let isDue = self?.state.withLock { state in
+                guard state.due == due else { return false }
+                state.due = nil
+                return true
+            }
+            if isDue == true { pass() }
         }
     }
 

@@ -13,6 +13,7 @@ package final class FileLock: Sendable {
     private let folder: DirectoryHandle
     private let patience: Duration
     private let mode: UInt16
+    private let protection: FileProtection
     /// Whether a thread still waits after a timeout. One thread waits, however many changes fail.
     private let isBlocked = Lock(false)
 
@@ -23,12 +24,14 @@ package final class FileLock: Sendable {
     ///   - folder: The directory of the file.
     ///   - patience: The longest wait for another holder.
     ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    ///   - protection: The times at which the lock can be taken, on systems that encrypt each file.
     /// - Throws: ``StoreError/Code/fileSystem``.
     package init(
-        _ name: String, in folder: DirectoryHandle, patience: Duration = .seconds(5), mode: UInt16 = 0o600
+        _ name: String, in folder: DirectoryHandle, patience: Duration = .seconds(5), mode: UInt16 = 0o600,
+        protection: FileProtection = .inherited
     ) throws(StoreError) {
-        file = try WritableFile(name, in: folder, mode: mode)
-        (self.name, self.folder, self.patience, self.mode) = (name, folder, patience, mode)
+        file = try WritableFile(name, in: folder, mode: mode, protection: protection)
+        (self.name, self.folder, self.patience, self.mode, self.protection) = (name, folder, patience, mode, protection)
     }
 
     /// Runs a change under the lock, and blocks the calling thread until then.
@@ -61,7 +64,7 @@ package final class FileLock: Sendable {
         guard patience > .zero else { throw .fileSystem("locking", path: file.path, errno: EWOULDBLOCK) }
         if !isBlocked.withLock({ $0 }) {
             // Opened again, because the waiting thread keeps the file after a timeout.
-            let file = try WritableFile(name, in: folder, mode: mode)
+            let file = try WritableFile(name, in: folder, mode: mode, protection: protection)
             isBlocked.withLock { $0 = true }
             if try file.lock(within: patience, onEnd: { [weak self] in self?.isBlocked.withLock { $0 = false } }) { return file }
         }

@@ -163,7 +163,13 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
     ///   failed.
     package func compact(creating: Bool = true, _ keep: (News) throws -> [Entry]) throws {
-        try transact(creating: creating, keep) { transaction, entries throws(StoreError) in try transaction.replace(by: entries) }
+        try transact(creating: creating, keep) { transaction, entries throws(StoreError) in
+            do throws(StoreError) { try transaction.replace(by: entries) } catch {
+                // A disk may have no room for another file. A missing log has no entries either.
+                guard entries.isEmpty, error.isFullDisk else { throw error }
+                try transaction.remove()
+            }
+        }
     }
 
     /// Keeps the error of a user's closure apart from the errors of the log.
@@ -200,6 +206,13 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
             try log.replace(by: entries, durability: durability, in: folder)
         }
 
+        /// Removes the file of the log.
+        fileprivate mutating func remove() throws(StoreError) {
+            try folder.remove(log.name)
+            if durability == .power { try folder.synchronize() }
+            log = LogFile(copyOf: log)
+        }
+
         /// Returns all intact entries of the log.
         package func all() throws(StoreError) -> [Entry] {
             var copy = LogFile<Entry>(copyOf: log), entries: [Entry] = []
@@ -212,7 +225,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     ///
     /// - Parameters:
     ///   - keepsFailed: Whether the news of a transaction that throws count as read.
-    ///   - body: Decides and changes. It must not call the log.
+    ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
     package func transact<Result: Sendable>(
         keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -230,7 +243,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     /// - Parameters:
     ///   - creating: Whether to create a missing log.
     ///   - keepsFailed: Whether the news of a transaction that throws count as read.
-    ///   - body: Decides and changes. It must not call the log.
+    ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
     /// - Returns: `nil` if the log is missing.
     package func transact<Result: Sendable>(
         creating: Bool, keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
@@ -271,8 +284,10 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
                     }
                 } catch {
                     // A disk that was removed may come back at the path, and files that were open before stay unusable.
-                    if !files.folder.isReached(by: Directory(path: folderPath)) { state.files = nil }
-                    throw error
+                    if files.folder.isReached(by: Directory(path: folderPath)) { throw error }
+                    state.files = nil
+                    // The directory was removed in the middle of the change, which is made again.
+                    guard error.fileSystemErrno == ENOENT else { throw error }
                 }
                 state.files = nil
             }
@@ -291,7 +306,9 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         guard let parent, let folder = try folder(in: parent, creating: creating) else { return nil }
         // Opening the files would create them.
         for name in creating ? [] : [options.name, options.lockName] where try folder.status(of: name) == nil { return nil }
-        let files = Files(folder: folder, lock: try FileLock(options.lockName, in: folder, patience: options.patience))
+        // A process may wait for changes while the device is locked, if the entries can be read then.
+        let lock = try FileLock(options.lockName, in: folder, patience: options.patience, protection: options.protection)
+        let files = Files(folder: folder, lock: lock)
         state.files = files
         // The new files need a watch.
         schedule()

@@ -190,7 +190,7 @@ extension SharedDirectory {
                 // The old file keeps its lock, so the new holder needs a new file.
                 try folder.remove(name)
             }
-            let file = try WritableFile(name, in: folder, mode: 0o600)
+            let file = try WritableFile(name, in: folder, mode: 0o600, protection: log.options.protection)
             if leaseKind == .locked { _ = try file.lock() }
             let id = UInt64.random(in: 1...UInt64.max)
             let expires = Date().timeIntervalSince1970 + duration / .seconds(1)
@@ -277,7 +277,7 @@ extension SharedDirectory {
         while let entry = try listing.next() {
             if TemporaryFile.isName(entry.name, kind: WritableFile.replacementKind) { hasOrphans = true }
             guard entry.name.hasSuffix(Self.leaseSuffix), let status = try listing.status(of: entry) else { continue }
-            if status.modified < end { names.append(entry.name) }
+            if status.kind == .regular, status.modified < end { names.append(entry.name) }
         }
         if hasOrphans {
             try transact { transaction throws(StoreError) in try LogFile<SharedChange>.removeOrphans(in: transaction.folder) }
