@@ -200,14 +200,7 @@ extension SessionState {
     }
 }
 
-extension TextEngine {
-    func setLanguages(_ names: [String]) async throws {
-        let preferred = try LanguageChoice.preferred(names)
-        let call = session.update { $0.ticket() }
-        await finishSwitch(to: preferred, of: call)
-        begin()
-    }
-
+extension TextStore {
     /// Reads the files of the members that preferred languages need, and then switches to them.
     func finishSwitch(to preferred: [LanguageTag]? = nil, of call: UInt64? = nil) async {
         // Repeated, because a text may be registered meanwhile.

@@ -129,7 +129,7 @@ extension VersionManifest {
     }
 }
 
-extension TextEngine {
+extension TextStore {
     /// Reads a manifest, without the entries that its source refuses and those with unmet conditions.
     func manifest(in body: Data, of source: VersionSource) async throws(TextStoreError) -> VersionManifest {
         let manifest = try VersionManifest(parsing: body, mode: source.mode, limit: source.remoteFile?.limit ?? .max)

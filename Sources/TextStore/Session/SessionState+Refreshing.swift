@@ -3,7 +3,7 @@ internal import RemoteHTTP
 import StoreCore
 internal import StorePlatform
 
-/// A fetch that the session has decided on; the engine runs it and reports its end.
+/// A fetch that the session has decided on; the store runs it and reports its end.
 enum SessionAction: Sendable {
     case fetchManifest(ticket: UInt64, VersionSource, RemoteFile, ManifestRecord)
     case fetchSet(SetPlan)

@@ -1,6 +1,6 @@
 /// Verification of records before the session shows them.
 ///
-/// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records
+/// Verification is asynchronous and the shelf's methods never suspend, so the store verifies between two calls: it takes the records
 /// without a verdict, and returns the verdicts. A refused record counts as a damaged one.
 extension Shelf {
     /// Keeps a record that was read from its file.

@@ -32,7 +32,7 @@ struct CrowdedSessionTests {
                 return ""
             }
         }
-        try await store.engine.session.wait { $0.observers.count == names.count ? () : nil }
+        try await store.session.wait { $0.observers.count == names.count ? () : nil }
         time.reset()
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for (name, observer) in zip(names, observers) { #expect(await observer.value == "Text of \(name)") }
@@ -49,7 +49,7 @@ struct CrowdedSessionTests {
         try await store.register(sources)
         for source in sources { _ = try await store.text(for: source, awaiting: patient) }
         for source in sources { _ = try await store.text(for: source) }
-        let session = store.engine.session
+        let session = store.session
         #expect(session.read { $0.quiet("one") != nil && $0.quiet("other") != nil })
         session.update { $0.setFlight(1, of: "text/one") }
         #expect(session.read { $0.quiet("one") == nil && $0.quiet("other") != nil })

@@ -52,7 +52,7 @@ struct GroupOrderTests {
             }
             #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2")
             #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2")
-            let floors = await store.engine.shelf.floors.texts
+            let floors = await store.shelf.floors.texts
             #expect(floors.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "2.0.0"])
         }
     }
@@ -76,7 +76,7 @@ struct GroupOrderTests {
         }
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
         #expect(line(try await store.text(for: bench.source("privacy"))) == "2.0.0 cache: Remote privacy 2")
-        #expect(await store.engine.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
+        #expect(await store.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
         try await store.clear()
         #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
@@ -165,7 +165,7 @@ struct GroupOrderTests {
                 let text = try await oneByOne.text(for: source)
                 #expect(try await atOnce.text(for: source) == text && text.version == SemanticVersion("\(version).0.0"))
             }
-            #expect(await oneByOne.engine.shelf.floors == atOnce.engine.shelf.floors)
+            #expect(await oneByOne.shelf.floors == atOnce.shelf.floors)
         }
         #expect(bench.events.faults.isEmpty)
     }

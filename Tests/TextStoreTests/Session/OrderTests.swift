@@ -103,7 +103,7 @@ struct OrderTests {
             let source = TextSource(identifier: name)
             #expect(try await many.text(for: source) == atOnce.text(for: source))
         }
-        #expect(await many.engine.shelf.floors == atOnce.engine.shelf.floors)
+        #expect(await many.shelf.floors == atOnce.shelf.floors)
         #expect(bench.events.faults.isEmpty)
     }
 

@@ -53,7 +53,7 @@ struct QuietTests {
             session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
             fetcher: ClosureFetcher { _ in try await bench.time.sleep(until: .distantFuture) }, policy: TextStorePolicy(), time: time)
         try await bench.start(store)
-        let session = store.engine.session
+        let session = store.session
         let ticket = try #require(session.read { $0.manifestFlight })
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
@@ -62,7 +62,7 @@ struct QuietTests {
                     record.succeeded(at: time.date.addingTimeInterval(0.001), TextStorePolicy())
                     session.update { _ = $0.manifestEnded(ticket: ticket, record, nil, nil, at: SessionMoment(time)) }
                 }
-                store.engine.begin(["eula"])
+                store.begin(["eula"])
                 continuation.resume()
             }
         }

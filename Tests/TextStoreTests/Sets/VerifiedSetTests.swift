@@ -138,7 +138,7 @@ struct VerifiedSetTests {
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })
         try await bench.start(store)
-        let abandoned = store.engine.tasks.withLock { Array($0.values) }
+        let abandoned = store.tasks.withLock { Array($0.values) }
         #expect(abandoned.count == 1)
         if isCleared {
             try await store.clear()
@@ -146,7 +146,7 @@ struct VerifiedSetTests {
             await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json"))))
         }
         let refreshing = Task { try await store.refresh() }
-        try await store.engine.session.wait { $0.flights.isEmpty ? nil : () }
+        try await store.session.wait { $0.flights.isEmpty ? nil : () }
         late.update { $0 = true }
         for task in abandoned { await task.value }
         arrived.update { $0 = true }

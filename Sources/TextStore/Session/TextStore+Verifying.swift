@@ -2,7 +2,7 @@ import StoreCore
 internal import StorePlatform
 
 /// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
-extension TextEngine {
+extension TextStore {
     /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
@@ -68,14 +68,6 @@ extension TextEngine {
             // A refused record is fetched again.
             begin()
         }
-    }
-
-    /// Activates the waiting sets with records that the verifier accepts.
-    func activate() async throws -> Bool {
-        if verify != nil { await verifyKept(nil, withPending: true) }
-        let outcome = try await shelf.activatePending()
-        report(outcome)
-        return outcome.hasSwitched
     }
 
     // MARK: Responses

@@ -1,7 +1,7 @@
 import StoreCore
 internal import StoreFiles
 
-extension TextEngine {
+extension TextStore {
     /// Begins to follow other processes if texts are observed, publishes their changes, and otherwise ends following.
     ///
     /// Many calls in a row cause one pass.

@@ -2,55 +2,11 @@ internal import Foundation
 import StoreCore
 internal import StorePlatform
 
-/// Drives a session: carries out the fetches that its state decides on, and returns their results to it.
-@usableFromInline
-final class TextEngine: Sendable {
-    /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
-    let session = WatchedState(SessionState()) { $0.changed.take() }
-    let shelf: Shelf
-    let fetcher: any Origin<RemoteFile, RemoteText>
-    let bundle: Bundle
-    let policy: TextStorePolicy
-    let time: any TimeSource
-    /// Whether the clock is the system's, which has a cheaper, coarse variant.
-    private let isOnSystemTime: Bool
-    let verify: TextVerifier?
-    let onEvent: (@Sendable (TextStoreEvent) -> Void)?
-    let acceptances: AcceptanceLedger
-    let increases = Broadcast<VersionIncrease>()
-    /// The fetches in flight, by their tickets.
-    let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
-    /// Whether a task is verifying the records of another process.
-    let isVerifying = Lock(false)
-
-    init(
-        directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
-        time: any TimeSource, options: FileWriteOptions, patience: Duration, verify: TextVerifier?,
-        onEvent: (@Sendable (TextStoreEvent) -> Void)?
-    ) {
-        self.bundle = bundle
-        self.fetcher = fetcher
-        self.policy = policy
-        self.time = time
-        isOnSystemTime = time is SystemTime
-        self.verify = verify
-        self.onEvent = onEvent
-        shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil, patience: patience)
-        acceptances = AcceptanceLedger(
-            directory: directory, options: options, keepsEvidence: policy.evidence == .allAcceptances, patience: patience)
-    }
-
-    deinit {
-        // Callers and observers retain the engine, so any task still running is unwanted.
-        for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
-    }
-
-    /// The date for reads. The system's coarse clock may lag by some milliseconds, and expiry is then noticed that much later.
-    var quickDate: Date { isOnSystemTime ? Date(timeIntervalSince1970: coarseSeconds()) : time.date }
-
+/// Drives the session: carries out the fetches that its state decides on, and returns their results to it.
+extension TextStore {
     // MARK: Registering
 
-    func register(_ sources: [TextSource]) async throws {
+    func add(_ sources: [TextSource]) async throws {
         let result = session.update { session in
             Result { () throws(TextStoreError) in try session.register(sources) }
         }
@@ -79,39 +35,9 @@ final class TextEngine: Sendable {
         if session.read({ !$0.observers.isEmpty }) { updateFollowing() }
     }
 
-    func setVersionSource(_ source: VersionSource) async {
-        let call = session.update { $0.ticket() }
-        let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
-        if let fault { report(.refused(fault)) }
-        for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
-        var ordered: [String] = []
-        if let bundled {
-            let (changed, outcome) = await shelf.carryOut(bundled)
-            ordered = changed
-            report(outcome)
-        }
-        let (record, manifest) = await keptManifest(of: source, call)
-        let moment = moment
-        let outcome = await shelf.publish(ordered) { session in
-            // A later call counts, even if this one has verified its saved manifest for longer.
-            guard call > session.sourceCall else { return }
-            session.sourceCall = call
-            // If the same source was set meanwhile, its manifest may be newer than the file read above.
-            guard session.versionSource != source else { return }
-            session.versionSource = source
-            session.bundledManifest = bundled
-            // Earlier fetches were planned without these versions.
-            session.forgetFetches()
-            session.setManifestRecord(record, at: moment)
-            session.replaceManifest(manifest)
-        }
-        report(outcome)
-        begin()
-    }
-
     /// Returns the saved manifest; `nil` if it has another address, or is older than one that was accepted.
     @concurrent
-    private func keptManifest(of source: VersionSource, _ call: UInt64) async -> (ManifestRecord?, VersionManifest?) {
+    func keptManifest(of source: VersionSource, _ call: UInt64) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
         for fault in faults { report(.fault(fault)) }

@@ -2,7 +2,7 @@ internal import Foundation
 import StoreCore
 internal import StorePlatform
 
-extension TextEngine {
+extension TextStore {
     // MARK: The manifest
 
     /// Fetches the manifest, accepts it if it is valid, and begins the fetches that follow from it.
@@ -12,8 +12,8 @@ extension TextEngine {
         let began = time.date
         launch(ticket) { [verify, time] fetcher in
             await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
-        } then: { engine, response in
-            await engine.takeManifest(response, ticket, source, record, since: began)
+        } then: { store, response in
+            await store.takeManifest(response, ticket, source, record, since: began)
         }
     }
 
@@ -105,8 +105,8 @@ extension TextEngine {
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
             await Self.responses(of: fetcher, plan.items, verify, time)
-        } then: { engine, responses in
-            await engine.takeSet(responses, plan)
+        } then: { store, responses in
+            await store.takeSet(responses, plan)
         }
     }
 
@@ -231,7 +231,7 @@ extension TextEngine {
 
     // MARK: The origin
 
-    /// Sends requests in a task that does not retain the engine, so that releasing the store cancels them.
+    /// Sends requests in a task that does not retain the store, so that releasing the store cancels them.
     ///
     /// - Parameters:
     ///   - ticket: The fetch's ticket.
@@ -239,7 +239,7 @@ extension TextEngine {
     ///   - take: Takes the responses.
     private func launch<Response: Sendable>(
         _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Response,
-        then take: @escaping @Sendable (TextEngine, Response) async -> Void
+        then take: @escaping @Sendable (TextStore, Response) async -> Void
     ) {
         tasks.withLock { tasks in
             tasks[ticket] = Task { [weak self, fetcher] in
