@@ -12,7 +12,7 @@ actor AcceptanceLedger {
     private typealias File = KeptValue<[String: AcceptanceHistory]>
 
     private let file: File
-    private let evidence: EvidenceLog?
+    private var evidence: EvidenceLog?
     private let lock: SessionLock
     private let executor = DiskExecutor()
     /// The acceptances as last read or saved, with the files' statuses at that time.
@@ -83,7 +83,7 @@ actor AcceptanceLedger {
             guard error.code == .damagedFile else { throw error }
         }
         guard let record = decide(state.value) else { return (nil, takeFaults()) }
-        if let evidence { state.position = try evidence.append(record, after: state.position ?? 0) }
+        if let number = try evidence?.append(record, after: state.position ?? 0) { state.position = number }
         state.value.take(record)
         state.serial += 1
         do throws(TextStoreError) {
@@ -100,8 +100,11 @@ actor AcceptanceLedger {
     }
 
     private func takeFaults() -> [TextStoreError] {
-        defer { faults = [] }
-        return faults + (evidence?.takeFaults() ?? [])
+        defer {
+            faults = []
+            evidence?.faults = []
+        }
+        return faults + (evidence?.faults ?? [])
     }
 
     /// Reads the acceptances.
@@ -126,11 +129,9 @@ actor AcceptanceLedger {
             guard evidence != nil else { throw fault }
             self.faults.append(fault)
         }
-        if let evidence {
-            for (number, record) in try evidence.read(after: state.position ?? 0) {
-                state.value.take(record)
-                state.position = number
-            }
+        for (number, record) in try evidence?.read(after: state.position ?? 0) ?? [] {
+            state.value.take(record)
+            state.position = number
         }
         known = (state, statuses)
         return state
