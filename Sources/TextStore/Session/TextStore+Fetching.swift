@@ -66,27 +66,24 @@ extension TextStore {
     private func newManifest(
         _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
+        let found: VersionManifest?
         switch response {
         case .notModified:
             guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
             if let confirmed = session.read({ $0.manifest }) { try await shelf.checkOrder(of: confirmed, policy) }
-            guard let manifest = try await takenAgain(record, by: source),
-                let outcome = try await shelf.accept(
-                    manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
-            else { return nil }
-            report(outcome)
-            return manifest
+            found = try await takenAgain(record, by: source)
         case .modified(let response, _, let validator):
-            let manifest = try await manifest(in: response.bytes, of: source)
-            guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
-            else { return nil }
-            report(outcome)
+            found = try await manifest(in: response.bytes, of: source)
             record.body = response.bytes
             record.validator = validator
             record.headers = verify.map { _ in TextVerification.fields(response.headers) }
             record.receivedAt = time.date
-            return manifest
         }
+        guard let found,
+            let outcome = try await shelf.accept(found, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+        else { return nil }
+        report(outcome)
+        return found
     }
 
     private func reportRefusals(of manifest: VersionManifest) {
