@@ -139,8 +139,8 @@ public final class TextStore: Sendable {
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async {
         let call = session.update { $0.ticket() }
-        let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
-        if let fault { report(.refused(fault)) }
+        let read = await BundleReading.manifest(of: source, in: bundle), bundled = try? read?.get()
+        if case .failure(let fault)? = read { report(.refused(fault)) }
         for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
         var ordered: [String] = []
         if let bundled {

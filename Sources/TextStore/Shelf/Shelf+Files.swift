@@ -34,39 +34,34 @@ extension Shelf {
     /// Reads the changes of other stores of this session; floors only rise.
     func catchUp() {
         if let reading = pointerJournal.read() {
-            faults += reading.faults
             // Files that cannot be read change nothing that is known.
             var newest = reading.entries.isEmpty && pointerJournal.isRefused ? pointer : Pointer()
-            for entry in reading.entries {
-                if let change: Pointer.Change = read(
-                    entry, of: pointerJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) })
-                {
-                    newest.take(change)
-                }
-            }
+            for change in values(reading, of: pointerJournal, Pointer.Change.init(reading:)) { newest.take(change) }
             pointer = newest
             isForeign = true
         }
         if let reading = floorJournal.read() {
-            faults += reading.faults
             floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
-            for entry in reading.entries {
-                if let found: Floors = read(entry, of: floorJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) }) {
-                    floors.formMaximum(found)
-                }
-            }
+            for found in values(reading, of: floorJournal, Floors.init(reading:)) { floors.formMaximum(found) }
         }
     }
 
-    private func read<Value>(
-        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> Value
-    ) -> Value? {
-        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(ByteReader.Foreign) in try body(bytes) } }
-        if case .success(let value) = read { return value }
-        let path = directory.path(of: journal.file(0))
-        faults.append(
-            TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use one version"))
-        return nil
+    private func values<Value>(
+        _ reading: Journal.Reading, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> Value
+    ) -> [Value] {
+        faults += reading.faults
+        var values: [Value] = []
+        for entry in reading.entries {
+            let read = entry.content.withUnsafeBytes { bytes in Result { () throws(ByteReader.Foreign) in try body(bytes) } }
+            if case .success(let value) = read {
+                values.append(value)
+                continue
+            }
+            let path = directory.path(of: journal.file(0))
+            faults.append(
+                TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use one version"))
+        }
+        return values
     }
 
     // MARK: Publishing
