@@ -167,11 +167,6 @@ extension SessionState {
         return nil
     }
 
-    func forEachSpoken(_ identifier: String, _ body: (String) -> Void) {
-        guard languages != nil else { return body(identifier) }
-        spoken(identifier).forEach(body)
-    }
-
     /// Returns why another language is shown than the best one that the newest manifest lists; `nil` if it is shown.
     func missingLanguage(of identifier: String) -> TextStoreError? {
         guard languages != nil, case let spoken = spoken(identifier),
@@ -188,10 +183,7 @@ extension SessionState {
         observers[identifier] != nil || languages?.owner(of: identifier).map { observers[$0.identifier] != nil } ?? false
     }
 
-    func sets(of identifiers: [String]) -> Set<String> {
-        guard languages != nil else { return Set(identifiers.map { set(of: $0) }) }
-        return Set(identifiers.flatMap { spoken($0) }.map { set(of: $0) })
-    }
+    func sets(of identifiers: [String]) -> Set<String> { Set(identifiers.flatMap { spoken($0) }.map { set(of: $0) }) }
 
     /// Marks a text as changed, and with it the text that it is a language of.
     mutating func note(_ identifier: String) {

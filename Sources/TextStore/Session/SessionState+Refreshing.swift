@@ -154,9 +154,7 @@ extension SessionState {
     /// - Parameters:
     ///   - keys: The sets to examine; `nil` for all.
     ///   - isAwaited: Whether a caller waits for the origin.
-    mutating func begin(
-        _ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment
-    ) -> [SessionAction] {
+    mutating func begin(_ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }
             let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
@@ -191,9 +189,7 @@ extension SessionState {
         return begin(at: moment)
     }
 
-    private mutating func beginSets(
-        _ keys: [String], at moment: SessionMoment
-    ) -> [SessionAction] {
+    private mutating func beginSets(_ keys: [String], at moment: SessionMoment) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
             if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
@@ -345,9 +341,7 @@ extension SessionState {
     }
 
     /// Fetches a set again if its plan came from an older manifest, so that callers wait for the newest version.
-    mutating func restart(
-        _ plan: SetPlan, at moment: SessionMoment
-    ) -> [SessionAction] {
+    mutating func restart(_ plan: SetPlan, at moment: SessionMoment) -> [SessionAction] {
         guard flights[plan.key] == plan.ticket else { return [] }
         setFlight(nil, of: plan.key)
         // The manifest's arrival begins all fetches.
@@ -364,9 +358,7 @@ extension SessionState {
     /// Returns the next time at which observers need an action; `nil` if time alone changes nothing.
     ///
     /// - Parameter identifiers: The texts to examine if they are observed; `nil` for all.
-    func nextDeadline(
-        of identifiers: [String]?, at moment: SessionMoment
-    ) -> MonotonicInstant? {
+    func nextDeadline(of identifiers: [String]?, at moment: SessionMoment) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
         var next: MonotonicInstant?
         func add(_ deadline: MonotonicInstant) { if deadline > moment.instant { next = min(next ?? deadline, deadline) } }
@@ -381,11 +373,8 @@ extension SessionState {
             guard let offer = offer(for: identifier), offer.entry == nil else { return }
             if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
-        if let identifiers {
-            for identifier in identifiers where isObserved(identifier) { forEachSpoken(identifier, add) }
-        } else {
-            for identifier in observers.keys { forEachSpoken(identifier, add) }
-        }
+        let observed = identifiers?.filter { isObserved($0) } ?? Array(observers.keys)
+        for identifier in observed { for member in spoken(identifier) { add(member) } }
         return next
     }
 

@@ -283,9 +283,7 @@ struct SessionState: Sendable {
     /// Returns the best available text and computes its quiet period, during which further reads need no action.
     ///
     /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
-    mutating func see(
-        _ identifier: String, at moment: SessionMoment
-    ) -> (text: VersionedText, isDue: Bool)? {
+    mutating func see(_ identifier: String, at moment: SessionMoment) -> (text: VersionedText, isDue: Bool)? {
         let (identifier, isSecond) = shown(identifier)
         guard let found = resolved[identifier] else { return nil }
         let expiredSince = manifestExpired(at: moment.date)

@@ -64,22 +64,17 @@ extension TextStore {
     var moment: SessionMoment { SessionMoment(date: time.date, instant: time.now, policy: policy) }
 
     /// Begins the fetches that are due, and sets the timer for the next ones.
-    func begin(isForced: Bool = false) {
-        // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
-        let actions = session.update { session in
-            isForced ? session.beginForced(at: moment) : session.begin(at: moment)
-        }
-        perform(actions)
-    }
-
-    /// Begins the fetches that are due for some texts; the cost does not depend on the other texts.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts.
+    ///   - identifiers: The texts, so that the cost does not depend on the others; `nil` for all.
     ///   - isAwaited: Whether a caller waits for the origin.
-    func begin(_ identifiers: [String], isAwaited: Bool = false) {
-        let actions = session.update { session in
-            session.begin(session.sets(of: identifiers), isAwaited: isAwaited, at: moment)
+    ///   - isForced: Whether all fetches begin, due or not.
+    func begin(_ identifiers: [String]? = nil, isAwaited: Bool = false, isForced: Bool = false) {
+        // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
+        let actions = session.update { session -> [SessionAction] in
+            if isForced { return session.beginForced(at: moment) }
+            let sets = identifiers.map { session.sets(of: $0) }
+            return session.begin(sets, isAwaited: isAwaited, at: moment)
         }
         perform(actions, of: identifiers)
     }
