@@ -73,9 +73,9 @@ extension SessionState {
     /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
     ///
     /// - Parameter isRepeated: Whether a refresh has overtaken the fetch of these bytes, so that they are confirmed now.
-    private func confirmation(_ identifier: String, _ offer: Offer?, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
-        guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil || isRepeated,
-            let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
+    private func confirmation(_ identifier: String, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
+        guard let offer = offer(for: identifier), let entry = offer.entry, entry.sha256 == nil,
+            let text = held[identifier], text.checked == nil || isRepeated, let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, case let fetchedAt = record.facts.fetchedAt,
@@ -104,9 +104,7 @@ extension SessionState {
 
     /// Returns why a set is not as the manifest lists it, although no newer text of it is to be fetched; `nil` if it is.
     private func contradiction(of set: String) -> TextStoreError? {
-        guard manifest != nil else { return nil }
-        guard set.hasPrefix("group/") else { return members(of: set).first.flatMap { refusalOfEntry($0) } }
-        guard hasMember(of: set, where: { refusalOfEntry($0) != nil }) else { return nil }
+        guard manifest != nil, hasMember(of: set, where: { refusalOfEntry($0) != nil }) else { return nil }
         return members(of: set).lazy.compactMap { refusalOfEntry($0) }.first.map { .incomplete(set, because: $0) }
     }
 
@@ -193,30 +191,25 @@ extension SessionState {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
             if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
-            let items: [SetPlan.Item]
-            let isRepeated = overtaken.remove(key) != nil
-            if hasMember(of: key, where: { wants($0, offer(for: $0), at: moment, isForced: isForced || isRepeated) }) {
-                if let obstacle = obstacle(of: key, at: moment.date) {
-                    hold(key, obstacle)
-                    continue
-                }
+            let isRepeated = overtaken.remove(key) != nil, now = moment.date
+            let isWanted = hasMember(of: key, where: { wants($0, offer(for: $0), at: moment, isForced: isForced || isRepeated) })
+            if let reason = isWanted ? obstacle(of: key, at: now) : contradiction(of: key) {
+                hold(key, reason)
+                continue
+            }
+            var items: [SetPlan.Item] = []
+            if isWanted {
                 let kept = failures[key]?.kept ?? [:]
-                items = members(of: key).compactMap { item($0, kept[$0], moment.date) }
-                guard !items.isEmpty else { continue }
-            } else {
-                if let contradiction = contradiction(of: key) {
-                    hold(key, contradiction)
-                    continue
-                }
-                func confirmation(_ identifier: String) -> SetPlan.Item? {
-                    self.confirmation(identifier, offer(for: identifier), at: moment.date, isRepeated: isRepeated)
-                }
+                items = members(of: key).compactMap { item($0, kept[$0], now) }
+            } else if hasMember(of: key, where: { confirmation($0, at: now, isRepeated: isRepeated) != nil }),
                 // Confirms no bytes of a set that is held back.
-                guard hasMember(of: key, where: { confirmation($0) != nil }), obstacle(of: key, at: moment.date) == nil else {
-                    setFailure(nil, of: key)
-                    continue
-                }
-                items = members(of: key).compactMap(confirmation)
+                obstacle(of: key, at: now) == nil
+            {
+                items = members(of: key).compactMap { confirmation($0, at: now, isRepeated: isRepeated) }
+            }
+            guard !items.isEmpty else {
+                if !isWanted { setFailure(nil, of: key) }
+                continue
             }
             let number = ticket()
             setFlight(number, of: key)
@@ -390,7 +383,7 @@ extension SessionState {
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
         if wants(identifier, offer, at: moment, isForced: isForced)
-            || (confirmation(identifier, offer, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
+            || (confirmation(identifier, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
             return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
@@ -416,9 +409,10 @@ extension URL {
 }
 
 extension TextStoreError {
-    /// Makes the error of a set that cannot switch because of one of its texts.
+    /// Makes the error of a set that cannot switch because of one of its texts; for a text without a group, the fault itself.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
-        TextStoreError(
+        guard set.hasPrefix("group/") else { return fault }
+        return TextStoreError(
             .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",
             underlyingError: fault, retryAfter: fault.retryAfter)
     }

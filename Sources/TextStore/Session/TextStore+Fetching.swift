@@ -3,6 +3,9 @@ import StoreCore
 internal import StorePlatform
 
 extension TextStore {
+    /// The response to one request, or the reason why there is none.
+    typealias Response = Result<FetchResult<RemoteText>, TextStoreError>
+
     // MARK: The manifest
 
     /// Fetches the manifest, accepts it if it is valid, and begins the fetches that follow from it.
@@ -18,8 +21,7 @@ extension TextStore {
     }
 
     private func takeManifest(
-        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord,
-        since began: Date
+        _ response: Response, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord, since began: Date
     ) async {
         var record = known
         var manifest: VersionManifest?
@@ -107,14 +109,14 @@ extension TextStore {
         }
     }
 
-    private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
+    private func takeSet(_ responses: [Response?], _ plan: SetPlan) async {
         let (records, unchanged, faults) = await fetched(plan.items, responses)
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
         // A newer manifest may have withdrawn the texts; they are fetched again in the versions that it lists.
         if isOutdated { return goOn(after: plan) }
-        let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
+        let failure = faults.first.map { TextStoreError.incomplete(plan.key, because: $0) }
         for fault in faults { report(.refused(fault)) }
         if let failure {
             end(plan, failure, keeping: records.filter(\.facts.isVerified))
@@ -165,7 +167,7 @@ extension TextStore {
     /// - Returns: The new records, the identifiers of the unchanged texts, and the faults of the others.
     @concurrent
     private func fetched(
-        _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
+        _ items: [SetPlan.Item], _ responses: [Response?]
     ) async -> (records: [TextRecord], unchanged: [String], faults: [TextStoreError]) {
         var records: [TextRecord] = [], unchanged: [String] = [], faults: [TextStoreError] = []
         for (item, response) in zip(items, responses) {
@@ -179,9 +181,7 @@ extension TextStore {
     }
 
     /// Evaluates the response for one text; returns `nil` if the text is unchanged.
-    private func fetched(
-        _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
-    ) throws(TextStoreError) -> TextRecord? {
+    private func fetched(_ item: SetPlan.Item, _ response: Response?) throws(TextStoreError) -> TextRecord? {
         switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return record
@@ -234,15 +234,15 @@ extension TextStore {
     ///   - ticket: The fetch's ticket.
     ///   - send: Sends the requests.
     ///   - take: Takes the responses.
-    private func launch<Response: Sendable>(
-        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Response,
-        then take: @escaping @Sendable (TextStore, Response) async -> Void
+    private func launch<Responses: Sendable>(
+        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Responses,
+        then take: @escaping @Sendable (TextStore, Responses) async -> Void
     ) {
         tasks.withLock { tasks in
             tasks[ticket] = Task { [weak self, fetcher] in
-                let response = await send(fetcher)
+                let responses = await send(fetcher)
                 guard let self else { return }
-                await take(self, response)
+                await take(self, responses)
                 _ = self.tasks.withLock { $0.removeValue(forKey: ticket) }
             }
         }
@@ -250,7 +250,7 @@ extension TextStore {
 
     private static func response(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    ) async -> Response {
         do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
             return .failure(.wrapping(error, .unreachable, "cannot \(operation): the fetcher failed; try again later"))
         }
@@ -260,8 +260,8 @@ extension TextStore {
     @concurrent
     private static func responses(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
-        await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
+    ) async -> [Response?] {
+        await withTaskGroup(of: (Int, Response).self) { group in
             for (number, item) in items.enumerated() {
                 guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
@@ -269,7 +269,7 @@ extension TextStore {
                     return (number, await verified(response, item, expected, known, verify, time))
                 }
             }
-            var responses = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
+            var responses = [Response?](repeating: nil, count: items.count)
             for await (number, response) in group { responses[number] = response }
             return responses
         }

@@ -73,9 +73,7 @@ extension TextStore {
     // MARK: Responses
 
     /// Verifies a response with a manifest, before anything parses it.
-    static func verified(
-        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    static func verified(_ result: Response, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource) async -> Response {
         // An oversized response is refused later because of its size.
         guard let verify, case .success(.modified(let response, _, _)) = result, response.bytes.count <= file.limit else { return result }
         do throws(TextStoreError) {
@@ -89,9 +87,9 @@ extension TextStore {
     /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. After a 304 that
     /// confirms the known text for another version, verifies that text.
     static func verified(
-        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
+        _ result: Response, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    ) async -> Response {
         guard let verify else { return result }
         do throws(TextStoreError) {
             switch try result.get() {
