@@ -116,14 +116,10 @@ actor AcceptanceLedger {
         if let known, known.statuses == statuses, evidence?.isUpToDate ?? true { return known.state }
         let (copies, faults) = file.load()
         if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
-        var state = File.Copy(serial: 0, value: [:])
-        if let copy = copies.first {
-            state = copy
-        } else if let known {
-            // Damage or removal of the files loses no acceptance that this process knows.
-            state = known.state
-        } else if let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first(where: \.isOfOtherVersion)
-            ?? faults.first
+        // Damage or removal of the files loses no acceptance that this process knows.
+        var state = copies.first ?? known?.state ?? File.Copy(serial: 0, value: [:])
+        if copies.isEmpty, known == nil,
+            let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first(where: \.isOfOtherVersion) ?? faults.first
         {
             // The evidence contains the acceptances that were saved with it.
             guard evidence != nil else { throw fault }
