@@ -78,11 +78,6 @@ public struct Acceptance: Hashable, Codable, Sendable {
     ///
     /// An acceptance of the same or a higher version covers a text. An unversioned text cannot be compared, so only an acceptance of its
     /// wording covers it. An acceptance of an unverified text covers no other wording of the same version.
-    ///
-    /// - Parameters:
-    ///   - text: The shown text.
-    ///   - granularity: The size of a change that requires another acceptance.
-    ///   - languages: The languages that an acceptance covers.
     func covers(_ text: VersionedText, _ granularity: Granularity, _ languages: Languages = .each) -> Bool {
         let isTranslated = language != text.language
         // The same bytes are accepted, even if the text had no languages then.

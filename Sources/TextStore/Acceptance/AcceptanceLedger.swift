@@ -45,10 +45,7 @@ actor AcceptanceLedger {
         try change { _ in AcceptanceRecord(.accepted, acceptance, wording) }.faults
     }
 
-    /// Withdraws all acceptances of a text by an account.
-    ///
-    /// - Parameter date: The time of the withdrawal.
-    /// - Returns: Whether the account had accepted the text.
+    /// Withdraws all acceptances of a text by an account, and returns whether it had accepted the text.
     func withdraw(
         _ identifier: String, by account: String?, at date: Date
     ) throws(TextStoreError) -> (hasWithdrawn: Bool, faults: [TextStoreError]) {
@@ -107,9 +104,7 @@ actor AcceptanceLedger {
         return faults + (evidence?.faults ?? [])
     }
 
-    /// Reads the acceptances.
-    ///
-    /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
+    /// Reads the acceptances; if asked to, throws for an unreadable file rather than using what this process knows.
     private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> File.Copy {
         // Read before the content: a save in between changes the status, and the next call reads again.
         let statuses = file.statuses

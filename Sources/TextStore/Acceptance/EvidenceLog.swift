@@ -25,13 +25,7 @@ struct EvidenceLog {
 
     var isUpToDate: Bool { log.isUpToDate }
 
-    /// Appends a record.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - position: A number that the record's number exceeds.
-    /// - Returns: The record's number.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` or ``TextStoreError/Code/damagedFile``; the record is then not saved.
+    /// Appends a record, and returns its number, which exceeds a position.
     mutating func append(_ record: AcceptanceRecord, after position: UInt64) throws(TextStoreError) -> UInt64 {
         do throws(StoreError) {
             return try log.transact { transaction throws(StoreError) in

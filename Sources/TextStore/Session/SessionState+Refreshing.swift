@@ -293,9 +293,7 @@ extension SessionState {
 
     // MARK: Ending
 
-    /// Takes the result of the manifest's fetch.
-    ///
-    /// - Returns: The fetches that begin next; `nil` if the fetch was abandoned meanwhile.
+    /// Takes the result of the manifest's fetch, and returns the fetches that begin next; `nil` if it was abandoned meanwhile.
     mutating func manifestEnded(
         ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at moment: SessionMoment
     ) -> [SessionAction]? {
@@ -349,9 +347,7 @@ extension SessionState {
 
     // MARK: Time
 
-    /// Returns the next time at which observers need an action; `nil` if time alone changes nothing.
-    ///
-    /// - Parameter identifiers: The texts to examine if they are observed; `nil` for all.
+    /// Returns the next time at which observers of some or all texts need an action; `nil` if time alone changes nothing.
     func nextDeadline(of identifiers: [String]?, at moment: SessionMoment) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
         var next: MonotonicInstant?

@@ -79,8 +79,6 @@ struct SessionState: Sendable {
     // MARK: Registering
 
     /// Registers sources, all of them or none.
-    ///
-    /// - Throws: ``TextStoreError/Code/invalidName`` or ``TextStoreError/Code/conflictingSource``.
     mutating func register(_ new: [TextSource]) throws(TextStoreError) {
         // Validating before storing avoids a copy of all sources, which would make each registration as expensive as all earlier ones.
         var places: [String: Int] = [:]

@@ -61,9 +61,7 @@ extension TextStore {
         perform(actions)
     }
 
-    /// Evaluates the response to a request for the manifest.
-    ///
-    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
+    /// Returns the new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
         _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ record: inout ManifestRecord
@@ -163,8 +161,6 @@ extension TextStore {
     }
 
     /// Evaluates the responses of a set.
-    ///
-    /// - Returns: The new records, the identifiers of the unchanged texts, and the faults of the others.
     @concurrent
     private func fetched(
         _ items: [SetPlan.Item], _ responses: [Response?]
@@ -229,11 +225,6 @@ extension TextStore {
     // MARK: The origin
 
     /// Sends requests in a task that does not retain the store, so that releasing the store cancels them.
-    ///
-    /// - Parameters:
-    ///   - ticket: The fetch's ticket.
-    ///   - send: Sends the requests.
-    ///   - take: Takes the responses.
     private func launch<Responses: Sendable>(
         _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Responses,
         then take: @escaping @Sendable (TextStore, Responses) async -> Void

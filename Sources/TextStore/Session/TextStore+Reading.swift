@@ -44,9 +44,7 @@ extension TextStore {
         }
     }
 
-    /// Begins the fetches that are due for a text, and waits until none is in flight.
-    ///
-    /// - Returns: Whether the timeout passed first.
+    /// Begins the fetches that are due for a text, and waits until none is in flight. Returns whether the timeout passed first.
     private func waitUntilSettled(_ identifier: String, _ timeout: Duration) async throws -> Bool {
         let ticket = session.update { $0.ticket() }
         let deadline = time.now.advanced(by: timeout)

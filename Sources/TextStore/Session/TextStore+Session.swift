@@ -79,9 +79,7 @@ extension TextStore {
         perform(actions, of: identifiers)
     }
 
-    /// Carries out actions and sets the timer.
-    ///
-    /// - Parameter identifiers: The texts for which an action may be due; `nil` for all.
+    /// Carries out actions and sets the timer, both for some or all texts.
     func perform(_ actions: [SessionAction], of identifiers: [String]? = nil) {
         for action in actions {
             switch action {
@@ -92,9 +90,7 @@ extension TextStore {
         arm(identifiers)
     }
 
-    /// Sets the timer if texts are observed.
-    ///
-    /// - Parameter identifiers: The texts that have changed; `nil` for all. The current timer already covers the others.
+    /// Sets the timer if texts are observed. The current timer already covers texts that have not changed.
     func arm(_ identifiers: [String]? = nil) {
         guard session.read({ !$0.observers.isEmpty }) else { return }
         let moment = moment

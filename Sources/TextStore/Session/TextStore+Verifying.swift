@@ -3,13 +3,10 @@ internal import StorePlatform
 
 /// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
 extension TextStore {
-    /// Verifies the records of texts before the session shows them.
+    /// Verifies the records of some or all registered texts before the session shows them.
     ///
-    /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all registered ones.
-    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files are part of the app and need no
-    ///     verification.
-    ///   - withPending: Whether to include the sets that wait for activation.
+    /// - Parameter bundled: The digests of bundled files that the session does not know yet. Bundled files are part of the app and need no
+    ///   verification.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
         // Refusing a record may restore the previous one, which the verifier has not seen either.
         while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {

@@ -15,10 +15,7 @@ struct Floors: Hashable, Sendable {
 
     /// Carries out the epoch and the rollbacks of the bundled manifest if they count, although no text was fetched.
     ///
-    /// - Parameters:
-    ///   - manifest: The bundled manifest.
-    ///   - order: The manifest's edition.
-    ///   - active: The active places, which count as floors where the floors were lost.
+    /// - Parameter active: The active places, which count as floors where the floors were lost.
     /// - Returns: The texts with changed floors.
     mutating func carryOut(_ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]) -> [String] {
         if let edition, order <= edition { return [] }
@@ -36,9 +33,7 @@ struct Floors: Hashable, Sendable {
         return changed
     }
 
-    /// Raises the floor of a text that has become active.
-    ///
-    /// - Returns: The increase to report; `nil` if the version has not risen.
+    /// Raises the floor of a text that has become active. Returns the increase to report; `nil` if the version has not risen.
     mutating func activated(_ identifier: String, rank: Rank, digest: SHA256.Digest) -> VersionIncrease? {
         // An unversioned text needs no floor, because every later version is higher.
         guard let version = rank.version else { return nil }

@@ -69,13 +69,8 @@ extension Shelf {
     /// The texts that the session shows.
     var registered: Set<String> { session.read { $0.loaded } }
 
-    /// Publishes the records of some texts to the session, in one step with another change of it; bundled texts that become visible raise
-    /// their floors.
-    ///
-    /// - Parameters:
-    ///   - identifiers: Registered texts with changed records or floors.
-    ///   - outcome: The outcome of the call so far.
-    ///   - change: A change of the session in the same step.
+    /// Publishes the records of registered texts to the session, in one step with another change of it; bundled texts that become visible
+    /// raise their floors.
     func publish(_ identifiers: [String] = [], _ outcome: Outcome = Outcome(), _ change: Change = { _ in }) -> Outcome {
         var identifiers = identifiers
         var outcome = outcome

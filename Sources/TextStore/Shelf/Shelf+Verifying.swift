@@ -3,9 +3,7 @@
 /// Verification is asynchronous and the shelf's methods never suspend, so the store verifies between two calls: it takes the records
 /// without a verdict, and returns the verdicts. A refused record counts as a damaged one.
 extension Shelf {
-    /// Keeps a record that was read from its file.
-    ///
-    /// - Returns: The record; `nil` if the verifier has refused it or has not seen it yet.
+    /// Keeps a record that was read from its file. Returns `nil` if the verifier has refused it or has not seen it yet.
     func count(_ record: TextRecord, _ file: RecordName) -> TextRecord? {
         guard verifies else {
             loaded[file] = record
@@ -19,11 +17,9 @@ extension Shelf {
         return loaded[file]
     }
 
-    /// Reads the records of some texts that the session would show, and returns those without a verdict.
+    /// Reads the records of some or all registered texts that the session would show, and returns those without a verdict.
     ///
-    /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all registered ones.
-    ///   - withPending: Whether to include the waiting sets, registered or not.
+    /// - Parameter withPending: Whether to include the waiting sets, registered or not.
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }
         catchUp()

@@ -13,10 +13,7 @@ enum TextValidation {
         var sha256: String?
     }
 
-    /// Checks the bytes of a response.
-    ///
-    /// - Returns: The text, without its byte order mark.
-    /// - Throws: The reason for a refusal, without the identifier.
+    /// Checks a response, and returns its text without a byte order mark; the reason for a refusal does not name the text.
     static func text(of response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
         let allowsMarkup = try check(response, expected)
         let text: String
@@ -34,10 +31,7 @@ enum TextValidation {
         return text
     }
 
-    /// Checks size, digest, and declared type, without parsing the bytes.
-    ///
-    /// - Returns: Whether the type allows HTML.
-    /// - Throws: The reason for a refusal, without the identifier.
+    /// Checks size, digest, and declared type, without parsing the bytes. Returns whether the type allows HTML.
     @discardableResult
     static func check(_ response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
         let bytes = response.bytes
