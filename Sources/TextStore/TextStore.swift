@@ -202,13 +202,11 @@ public final class TextStore: Sendable {
         return try await self.text(identifier, awaiting)
     }
 
-    /// Returns the best available text for an identifier, as the method with a provider does.
+    /// Returns the best available text for an identifier, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - awaiting: How long to wait for the server.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, ``TextStoreError/Code/notAvailable`` if no text
-    ///   is available, and `CancellationError` as soon as the task is canceled while it waits.
     @inlinable
     public func text(for identifier: String, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         if awaiting == .nothing, let text = resident(identifier) { return text }

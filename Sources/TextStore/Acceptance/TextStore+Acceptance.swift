@@ -38,12 +38,11 @@ extension TextStore {
         try await acceptance(of: provider.textIdentifier, account: account)
     }
 
-    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does.
+    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the text.
     ///   - account: The account that has accepted the text.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
     public func acceptance(of identifier: String, account: String? = nil) async throws -> Acceptance? {
         try await acceptances(of: identifier).newest(by: account)
     }
@@ -90,13 +89,12 @@ extension TextStore {
         try await needsAcceptance(of: provider.textIdentifier, granularity: granularity, account: account)
     }
 
-    /// Returns whether the best text of an identifier needs acceptance at this moment, for a badge or a menu.
+    /// Returns whether the best text of an identifier needs acceptance, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - granularity: The size of a change that requires another acceptance.
     ///   - account: The account of the acceptances that count.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if it is not registered, ``TextStoreError/Code/notAvailable`` if there is none.
     public func needsAcceptance(
         of identifier: String, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async throws -> Bool {
