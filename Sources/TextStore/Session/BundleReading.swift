@@ -40,7 +40,9 @@ enum BundleReading {
             let message = "cannot read \(name) of the bundle: \(reason)"
             return .failure(TextStoreError(.unreadableBundleFile, identifier: identifier, message, underlyingError: cause))
         }
-        guard let url = file.url(in: bundle) else { return fault("the file does not exist; add it to the target's resources") }
+        guard let url = bundle.url(forResource: file.fileName, withExtension: file.fileExtension, subdirectory: file.subdirectory) else {
+            return fault("the file does not exist; add it to the target's resources")
+        }
         let data: Data
         do { data = try Data(contentsOf: url) } catch { return fault("the file cannot be opened; check its permissions", error) }
         do throws(TextStoreError) { return .success(try body(data)) } catch { return fault(error.message, error.underlyingError) }

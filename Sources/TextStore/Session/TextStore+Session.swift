@@ -1,5 +1,6 @@
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
 /// Drives the session: carries out the fetches that its state decides on, and returns their results to it.
@@ -7,10 +8,7 @@ extension TextStore {
     // MARK: Registering
 
     func add(_ sources: [TextSource]) async throws {
-        let result = session.update { session in
-            Result { () throws(TextStoreError) in try session.register(sources) }
-        }
-        try result.get()
+        try session.update { session in Result { () throws(TextStoreError) in try session.register(sources) } }.get()
         let plain = session.read { $0.languages == nil } ? sources : sources.filter { $0.languages == nil }
         await admit(plain + session.update { $0.missingMembers() })
         if plain.count < sources.count { await finishSwitch() }
@@ -113,6 +111,34 @@ extension TextStore {
                 return !session.observers.isEmpty
             }
             if isMine { begin() }
+        }
+    }
+
+    // MARK: Other processes
+
+    /// Begins to follow other processes if texts are observed, publishes their changes, and otherwise ends following.
+    ///
+    /// Many calls in a row cause one pass.
+    func updateFollowing() {
+        shelf.follower.schedule { [weak self] in
+            Task { [weak self] in await self?.follow() }
+        }
+    }
+
+    private func follow() async {
+        let look: @Sendable () -> Void = { [weak self] in self?.updateFollowing() }
+        shelf.follower.passBegan()
+        do {
+            let outcome = try await shelf.follow(onEvent: look)
+            shelf.follower.passSucceeded()
+            // The process that removes the directory may still be removing it, so it is made again later.
+            guard let outcome else { return shelf.follower.schedule(after: .seconds(1), look) }
+            report(outcome)
+            // Another process may have deleted an observed text.
+            if outcome.isForeign { begin() }
+        } catch {
+            guard shelf.follower.passFailed(then: look) else { return }
+            report(.fault(.wrapping(error, .fileSystem, "cannot follow other processes")))
         }
     }
 
