@@ -20,9 +20,9 @@ struct CrowdedSessionTests {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "many", directory: place.file("state"), bundle: try place.bundle("none", [:]),
-            fetcher: ClosureFetcher { url in
-                let name = url.lastPathComponent
-                return name == "versions.json" ? manifest : "Text of \(name)"
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                let name = file.url.lastPathComponent
+                return text(name == "versions.json" ? manifest : "Text of \(name)")
             }, time: time)
         let sources = names.map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
         try await store.register(sources)
@@ -44,7 +44,8 @@ struct CrowdedSessionTests {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "quiet", directory: place.file("state"), bundle: try place.bundle("none", [:]),
-            fetcher: ClosureFetcher { "Text of \($0.lastPathComponent)" }, policy: TextStorePolicy(textExpiry: .seconds(60)), time: time)
+            fetcher: RevalidatingClosureFetcher { file, _ in text("Text of \(file.url.lastPathComponent)") },
+            policy: TextStorePolicy(textExpiry: .seconds(60)), time: time)
         let sources = ["one", "other"].map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
         try await store.register(sources)
         for source in sources { _ = try await store.text(for: source, awaiting: patient) }
@@ -58,13 +59,7 @@ struct CrowdedSessionTests {
     }
 }
 
-private struct ClosureFetcher: RevalidatingFetcher {
-    var body: @Sendable (URL) -> String
-
-    func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        .modified(RemoteText(bytes: Data(body(file.url).utf8), contentType: "text/plain"))
-    }
-}
+private func text(_ text: String) -> FetchResult<RemoteText> { .modified(RemoteText(bytes: Data(text.utf8), contentType: "text/plain")) }
 
 /// Counts the reads of the date.
 private final class CountingTime: TimeSource {

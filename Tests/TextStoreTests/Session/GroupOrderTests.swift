@@ -20,14 +20,7 @@ struct GroupOrderTests {
 
     enum Step: String, CaseIterable, Sendable { case eula, privacy, versions }
 
-    private static var permutations: [[Step]] {
-        func all(_ steps: [Step]) -> [[Step]] {
-            steps.isEmpty ? [[]] : steps.flatMap { first in all(steps.filter { $0 != first }).map { [first] + $0 } }
-        }
-        return all(Step.allCases)
-    }
-
-    @Test(arguments: permutations)
+    @Test(arguments: Step.permutations)
     func `T2, T3, T7: registering a group one by one never shows a bundled text that its cached set overrides, nor raises its floor`(
         steps: [Step]
     ) async throws {
@@ -57,7 +50,7 @@ struct GroupOrderTests {
         }
     }
 
-    @Test(arguments: permutations)
+    @Test(arguments: Step.permutations)
     func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")

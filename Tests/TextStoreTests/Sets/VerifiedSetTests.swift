@@ -217,12 +217,9 @@ struct VerifiedSetTests {
     func `T7: members are not stored beside a text whose bytes or version another process has changed`(
         version: String, text: String
     ) async throws {
-        let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
+        let names = Self.names
+        let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
         for shelf in [one, other] {
-            try shelf.session.update { session in
-                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
-            }.get()
-            _ = await shelf.admit(names, activatesPending: false)
             _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         }
         _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true)
