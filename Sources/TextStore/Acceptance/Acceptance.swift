@@ -120,10 +120,8 @@ struct AcceptanceHistory: Hashable, Codable, Sendable {
         all.append(acceptance)
     }
 
-    /// Removes all acceptances of an account.
     mutating func withdraw(_ account: String?) { all.removeAll { $0.account == account } }
 
-    /// Returns whether a shown text needs acceptance by an account.
     func isNeeded(
         for text: VersionedText, _ granularity: Acceptance.Granularity, by account: String? = nil, _ languages: Acceptance.Languages = .each
     ) -> Bool {

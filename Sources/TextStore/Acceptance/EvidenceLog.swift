@@ -42,7 +42,6 @@ struct EvidenceLog {
         }
     }
 
-    /// Returns the records with higher numbers than a position.
     mutating func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
         if isUpToDate, last <= position { return [] }
         return try entries().filter { $0.serial > position }.compactMap { entry in entry.record.map { (entry.serial, $0) } }

@@ -99,7 +99,6 @@ public struct TextVerifier: Sendable {
 }
 
 extension TextVerification {
-    /// Makes a verification of a saved text.
     init(_ record: TextRecord, as version: SemanticVersion?, isListed: Bool) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
         self.init(

@@ -63,7 +63,6 @@ struct Conditions: Hashable, Sendable {
 }
 
 extension Conditions {
-    /// Reads the conditions of an entry.
     init(reading value: JSONValue) throws(VersionManifest.Refusal) {
         func refusal(_ reason: String) -> VersionManifest.Refusal { VersionManifest.Refusal(reason: reason) }
         guard case .object(let members) = value else { throw refusal("its “when” is \(value.kind) instead of an object") }

@@ -218,13 +218,11 @@ struct SessionState: Sendable {
         return manifestRecord.isDue(at: moment.date) || manifestRetryAt.map { $0 <= moment.instant } ?? false
     }
 
-    /// Sets or clears the fetch of a set.
     mutating func setFlight(_ flight: UInt64?, of set: String) {
         flights[set] = flight
         invalidateResolutions(ofSet: set)
     }
 
-    /// Sets or clears the failure of a set.
     mutating func setFailure(_ failure: SetFailure?, of set: String) {
         if failure == nil, failures[set] == nil { return }
         failures[set] = failure

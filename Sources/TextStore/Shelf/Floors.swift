@@ -57,7 +57,6 @@ struct Floors: Hashable, Sendable {
 }
 
 extension Floors {
-    /// Returns the floors of some texts as they are saved.
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
         var writer = ByteWriter()
         writer.put(edition) { $0.put($1) }
@@ -70,7 +69,6 @@ extension Floors {
         return writer.bytes
     }
 
-    /// Reads the floors that an earlier save has written.
     init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
         var reader = ByteReader(bytes)
         edition = try reader.optional { reader throws(ByteReader.Foreign) in try reader.edition() }

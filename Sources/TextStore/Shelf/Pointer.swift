@@ -27,7 +27,6 @@ struct Pointer: Sendable {
     /// The identifiers of the waiting sets that contain a text, by text.
     private var setsByText: [String: Set<String>] = [:]
 
-    /// Returns the waiting sets that contain a text.
     func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
 
     /// A step from one pointer to the next; the journal saves the steps in order.
@@ -123,7 +122,6 @@ struct Pointer: Sendable {
 }
 
 extension Pointer.Change {
-    /// The step as it is saved.
     var bytes: [UInt8] {
         var writer = ByteWriter()
         switch self {
@@ -159,7 +157,6 @@ extension Pointer.Change {
         return writer.bytes
     }
 
-    /// Reads a step that the journal has saved.
     init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
         var reader = ByteReader(bytes)
         switch try reader.number() {

@@ -8,7 +8,6 @@ extension SealedFile {
         do throws(StoreError) { try write(content, as: name, in: directory, options: options) } catch { throw .saving(error) }
     }
 
-    /// Returns the reader of a session's directory.
     static func reader(_ directory: Directory) throws(TextStoreError) -> Reader {
         do throws(StoreError) { return Reader(.session, in: try DirectoryHandle(opening: directory)) } catch { throw .reading(error) }
     }

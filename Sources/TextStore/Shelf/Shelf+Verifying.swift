@@ -65,7 +65,6 @@ extension Shelf {
 }
 
 extension TextRecord {
-    /// The same record, marked as verified.
     fileprivate var verified: TextRecord {
         var facts = facts
         facts.isVerified = true

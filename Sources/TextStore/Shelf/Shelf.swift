@@ -21,7 +21,6 @@ actor Shelf {
     let lock: SessionLock
     /// The locked file during an operation under the session's lock.
     var lockFile: WritableFile?
-    /// The follower of the lock file.
     nonisolated let follower: FileFollower
     private let executor = DiskExecutor()
     var pointer = Pointer()
