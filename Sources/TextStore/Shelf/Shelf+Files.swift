@@ -124,15 +124,11 @@ extension Shelf {
         bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
     }
 
-    private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
+    /// Reads the records of texts, registered or not.
+    @discardableResult
+    func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
         return identifiers.map { ($0, held($0)) }
-    }
-
-    /// Reads the records of texts, registered or not.
-    func read(_ identifiers: [String]) {
-        preload(identifiers)
-        for identifier in identifiers { _ = held(identifier) }
     }
 
     /// Reads the active records of several texts concurrently, because a start waits for all of them.
@@ -213,10 +209,7 @@ extension Shelf {
 
     /// Raises and saves the floors of places that have become active.
     func activated(_ places: [String: Pointer.Place]) -> [VersionIncrease] {
-        var increases: [VersionIncrease] = []
-        for (identifier, place) in places.sorted(by: { $0.key < $1.key }) {
-            if let increase = floors.activated(identifier, rank: place.rank, digest: place.digest) { increases.append(increase) }
-        }
+        let increases = risen(places.sorted { $0.key < $1.key }.map { ($0.key, $0.value.rank, $0.value.digest) })
         if !places.isEmpty { saveFloors(Array(places.keys)) }
         return increases
     }

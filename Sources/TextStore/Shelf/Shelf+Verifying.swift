@@ -24,11 +24,11 @@ extension Shelf {
         guard verifies else { return [:] }
         catchUp()
         let identifiers = identifiers ?? Array(registered), hadDamage = !damaged.isEmpty
-        read(identifiers)
+        held(identifiers)
         // The session lacks the previous records of the other texts, and needs them to restore the previous set.
         if hadDamage != !damaged.isEmpty { isForeign = true }
         // Previous records, including those of a whole set, may be shown instead of refused ones.
-        if !damaged.isEmpty { read(identifiers + registered) }
+        if !damaged.isEmpty { held(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {
             for (identifier, place) in pointer.pending.values.joined() {
