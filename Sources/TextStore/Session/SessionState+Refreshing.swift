@@ -148,11 +148,7 @@ extension SessionState {
 
     // MARK: Beginning
 
-    /// Begins the fetches that are due.
-    ///
-    /// - Parameters:
-    ///   - keys: The sets to examine; `nil` for all.
-    ///   - isAwaited: Whether a caller waits for the origin.
+    /// Begins the fetches of some or all sets that are due.
     mutating func begin(_ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }

@@ -98,10 +98,7 @@ enum TextValidation {
 extension TextStoreError {
     /// Makes the error with which a store would refuse a file of a server; `nil` if the file is a text.
     ///
-    /// - Parameters:
-    ///   - bytes: The file.
-    ///   - markupType: The type of a file that may contain HTML, which the source of the text then declares; `nil` for a plain text.
-    ///   - limit: The largest number of bytes.
+    /// - Parameter markupType: The type of a file that may contain HTML, which the text's source then declares; `nil` for a plain text.
     package init?(refusing bytes: Data, markupType: String? = nil, limit: Int = 1_000_000) {
         let response = RemoteText(bytes: bytes, contentType: markupType ?? "text/plain")
         do throws(TextStoreError) {
