@@ -43,33 +43,24 @@ struct Screen {
             case .same(let text): shown.append("       \(part(text))")
             case .removed(let text): shown.append(paint(.red, "     - \(part(text))"))
             case .added(let text): shown.append(paint(.green, "     + \(part(text))"))
-            case .changed(let words): shown += [old(words), new(words)]
+            case .changed(let words): shown += [form(of: words, isOld: true), form(of: words, isOld: false)]
             }
         }
         if hidden > 0 { shown.append(paint(.dim, "       … \(hidden) more lines")) }
         write("\n" + lines(shown))
     }
 
-    private func old(_ words: [TextDifference.Word]) -> String {
+    /// Returns the old or the new form of a line with changed words.
+    private func form(of words: [TextDifference.Word], isOld: Bool) -> String {
+        let color = isOld ? Console.Paint.red : .green
         let parts = words.map { word in
             switch word {
             case .same(let text): part(text)
-            case .removed(let text): paint(.red, part(text))
-            case .added: ""
+            case .removed(let text): isOld ? paint(color, part(text)) : ""
+            case .added(let text): isOld ? "" : paint(color, part(text))
             }
         }
-        return paint(.red, "     -") + " " + parts.joined()
-    }
-
-    private func new(_ words: [TextDifference.Word]) -> String {
-        let parts = words.map { word in
-            switch word {
-            case .same(let text): part(text)
-            case .added(let text): paint(.green, part(text))
-            case .removed: ""
-            }
-        }
-        return paint(.green, "     +") + " " + parts.joined()
+        return paint(color, isOld ? "     -" : "     +") + " " + parts.joined()
     }
 
     /// Joins lines, followed by an empty one, without spaces at their ends.

@@ -39,7 +39,7 @@ public struct TextSnapshot: Hashable, Sendable {
 
 extension TextStore {
     /// The number of registered texts. Cost: constant.
-    public var registeredCount: Int { engine.session.read { $0.sources.count } }
+    public var registeredCount: Int { session.read { $0.sources.count } }
 
     /// Returns the registered texts in the order of their identifiers; neither refreshes them nor counts as an observer.
     ///
@@ -50,8 +50,8 @@ extension TextStore {
     ///   - identifier: The last identifier of the page before; `nil` for the first page.
     ///   - limit: The largest number of texts.
     public func snapshot(matching text: String = "", after identifier: String? = nil, limit: Int = 100) async -> [TextSnapshot] {
-        let (text, now) = (text.lowercased(), engine.time.date)
-        var page = engine.session.read { session in
+        let (text, now) = (text.lowercased(), time.date)
+        var page = session.read { session in
             let identifiers = session.sources.keys.filter { next in
                 identifier.map { $0 < next } ?? true && (text.isEmpty || next.lowercased().contains(text))
             }

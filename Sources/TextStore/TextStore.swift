@@ -33,7 +33,23 @@ package import StorePlatform
 ///
 /// <doc:GettingStarted> opens a session and reads its texts.
 public final class TextStore: Sendable {
-    @usableFromInline let engine: TextEngine
+    /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
+    let session = WatchedState(SessionState()) { $0.changed.take() }
+    let shelf: Shelf
+    let fetcher: any Origin<RemoteFile, RemoteText>
+    let bundle: Bundle
+    let policy: TextStorePolicy
+    let time: any TimeSource
+    /// Whether the clock is the system's, which has a cheaper, coarse variant.
+    private let isOnSystemTime: Bool
+    let verify: TextVerifier?
+    let onEvent: (@Sendable (TextStoreEvent) -> Void)?
+    let ledger: AcceptanceLedger
+    let increases = Broadcast<VersionIncrease>()
+    /// The fetches in flight, by their tickets.
+    let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
+    /// Whether a task is verifying the records of another process.
+    let isVerifying = Lock(false)
 
     /// Opens a session. The first registration reads the directory, and the first save creates it.
     ///
@@ -68,9 +84,26 @@ public final class TextStore: Sendable {
             throw TextStoreError(.invalidName, "cannot open the session: \(parent.absoluteString) is not on a disk; pass a file URL")
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
-        engine = TextEngine(
-            directory: Directory(path: place.path(of: RecordName.digest(of: session).hex)), bundle: bundle, fetcher: fetcher,
-            policy: policy, time: time, options: options, patience: patience ?? SessionLock.usualPatience, verify: verify, onEvent: onEvent)
+        let folder = Directory(path: place.path(of: RecordName.digest(of: session).hex))
+        let patience = patience ?? SessionLock.usualPatience
+        self.bundle = bundle
+        self.fetcher = fetcher
+        self.policy = policy
+        self.time = time
+        isOnSystemTime = time is SystemTime
+        self.verify = verify
+        self.onEvent = onEvent
+        shelf = Shelf(directory: folder, options: options, session: self.session, verifies: verify != nil, patience: patience)
+        ledger = AcceptanceLedger(
+            directory: folder, options: options, keepsEvidence: policy.evidence == .allAcceptances, patience: patience)
+    }
+
+    /// The date for reads. The system's coarse clock may lag by some milliseconds, and expiry is then noticed that much later.
+    var quickDate: Date { isOnSystemTime ? Date(timeIntervalSince1970: coarseSeconds()) : time.date }
+
+    deinit {
+        // Callers and observers retain the store, so any task still running is unwanted.
+        for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
     }
 
     /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.
@@ -89,13 +122,13 @@ public final class TextStore: Sendable {
     /// - Parameter provider: The text's source.
     /// - Throws: ``TextStoreError/Code/conflictingSource`` if the identifier has another source, ``TextStoreError/Code/invalidName`` if it
     ///   is empty, and ``TextStoreError/Code/invalidLanguage`` if the languages cannot be used. The registrations are then unchanged.
-    public func register(_ provider: some TextSourceProvider) async throws { try await engine.register([provider.textSource]) }
+    public func register(_ provider: some TextSourceProvider) async throws { try await add([provider.textSource]) }
 
     /// Registers several texts, all of them or none, as the method for one text does, with the same errors.
     ///
     /// - Parameter providers: The texts' sources.
     public func register(_ providers: some Sequence<some TextSourceProvider>) async throws {
-        try await engine.register(providers.map(\.textSource))
+        try await add(providers.map(\.textSource))
     }
 
     /// Sets the manifests that list the versions; the last call counts.
@@ -104,7 +137,35 @@ public final class TextStore: Sendable {
     /// manifest is above every accepted one, its epoch and its rollbacks count, like those of a verified manifest.
     ///
     /// - Parameter source: The manifests.
-    public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
+    public func setVersionSource(_ source: VersionSource) async {
+        let call = session.update { $0.ticket() }
+        let read = await BundleReading.manifest(of: source, in: bundle), bundled = try? read?.get()
+        if case .failure(let fault)? = read { report(.refused(fault)) }
+        for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
+        var ordered: [String] = []
+        if let bundled {
+            let (changed, outcome) = await shelf.carryOut(bundled)
+            ordered = changed
+            report(outcome)
+        }
+        let (record, manifest) = await keptManifest(of: source, call)
+        let moment = moment
+        let outcome = await shelf.publish(ordered) { session in
+            // A later call counts, even if this one has verified its saved manifest for longer.
+            guard call > session.sourceCall else { return }
+            session.sourceCall = call
+            // If the same source was set meanwhile, its manifest may be newer than the file read above.
+            guard session.versionSource != source else { return }
+            session.versionSource = source
+            session.bundledManifest = bundled
+            // Earlier fetches were planned without these versions.
+            session.forgetFetches()
+            session.setManifestRecord(record, at: moment)
+            session.replaceManifest(manifest)
+        }
+        report(outcome)
+        begin()
+    }
 
     /// Sets the preferred languages, the best first, and switches all texts in several languages in one step; the last call counts.
     ///
@@ -115,7 +176,12 @@ public final class TextStore: Sendable {
     /// - Parameter languages: Tags of BCP 47, such as `de-AT`; 1 000 at most. A text that has no file for `de-AT` falls back to `de`, then
     ///   to the next preferred language, and at last to its development language.
     /// - Throws: ``TextStoreError/Code/invalidLanguage`` for an empty list or a malformed tag; the languages are then unchanged.
-    public func setLanguages(_ languages: [String]) async throws { try await engine.setLanguages(languages) }
+    public func setLanguages(_ languages: [String]) async throws {
+        let preferred = try LanguageChoice.preferred(languages)
+        let call = session.update { $0.ticket() }
+        await finishSwitch(to: preferred, of: call)
+        begin()
+    }
 
     // MARK: Reading
 
@@ -132,21 +198,19 @@ public final class TextStore: Sendable {
     @inlinable  // Reading a resident text takes one lock, which costs less than an unspecialized generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         let identifier = provider.textIdentifier
-        if awaiting == .nothing, let text = engine.resident(identifier) { return text }
-        return try await engine.text(identifier, awaiting)
+        if awaiting == .nothing, let text = resident(identifier) { return text }
+        return try await self.text(identifier, awaiting)
     }
 
-    /// Returns the best available text for an identifier, as the method with a provider does.
+    /// Returns the best available text for an identifier, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - awaiting: How long to wait for the server.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if the text is not registered, ``TextStoreError/Code/notAvailable`` if no text
-    ///   is available, and `CancellationError` as soon as the task is canceled while it waits.
     @inlinable
     public func text(for identifier: String, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
-        if awaiting == .nothing, let text = engine.resident(identifier) { return text }
-        return try await engine.text(identifier, awaiting)
+        if awaiting == .nothing, let text = resident(identifier) { return text }
+        return try await self.text(identifier, awaiting)
     }
 
     /// Returns the states of a text: the current one at once, then every change.
@@ -160,11 +224,11 @@ public final class TextStore: Sendable {
     ///
     /// - Parameter identifier: The identifier of the text. An unregistered text is in an error state until it is registered.
     public func publish(_ identifier: String) -> LoadingStateSequence<VersionedText> {
-        LoadingStateSequence { [engine] in TextObserver(engine, identifier) }
+        LoadingStateSequence { [self] in TextObserver(self, identifier) }
     }
 
     /// The version increases from now on, each reported once after its save; read this property before registering to miss none.
-    public var versionIncreases: AsyncStream<VersionIncrease> { engine.increases.makeStream() }
+    public var versionIncreases: AsyncStream<VersionIncrease> { increases.makeStream() }
 
     // MARK: Refreshing and switching
 
@@ -176,7 +240,16 @@ public final class TextStore: Sendable {
     /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/malformedEntry`` or
     ///   ``TextStoreError/Code/belowFloor`` if the entry of a text is not acceptable as published, ``TextStoreError/Code/incompleteSet`` if
     ///   a set stays because of such a text. `CancellationError` if the task is canceled; the fetches continue.
-    public func refresh() async throws { try await engine.refresh() }
+    public func refresh() async throws {
+        session.update { $0.refreshing += 1 }
+        defer { session.update { $0.refreshing -= 1 } }
+        begin(isForced: true)
+        let failure = try await session.wait { session -> TextStoreError?? in
+            guard session.manifestFlight == nil, session.flights.isEmpty, !session.isForced else { return nil }
+            return .some(session.manifestFailure ?? session.failures.sorted { $0.key < $1.key }.first?.value.error)
+        }
+        if let failure { throw failure }
+    }
 
     /// Activates the waiting sets. With a verifier, verifies them first.
     ///
@@ -187,12 +260,26 @@ public final class TextStore: Sendable {
     ///   framework has written the session. The old sets remain active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
-        try await engine.activate()
+        if verify != nil { await verifyKept(nil, withPending: true) }
+        let outcome = try await shelf.activatePending()
+        report(outcome)
+        return outcome.hasSwitched
     }
 
     /// Deletes all cached texts and the manifest, but not the floors and acceptances; fetches observed texts again.
     ///
     /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; ``TextStoreError/Code/damagedFile`` if another version of the
     ///   framework has written the session. All texts then remain.
-    public func clear() async throws { try await engine.clear() }
+    public func clear() async throws {
+        let moment = moment
+        let outcome = try await shelf.clear { session in
+            // Fetches in flight belong to the deleted state.
+            session.forgetFetches()
+            session.replaceManifest(nil)
+            session.setManifestRecord(nil, at: moment)
+            session.fetched = [:]
+        }
+        report(outcome)
+        if session.read({ !$0.observers.isEmpty || $0.refreshing > 0 }) { begin(isForced: true) }
+    }
 }

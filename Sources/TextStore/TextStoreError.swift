@@ -70,7 +70,6 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         lhs.code == rhs.code && lhs.identifier == rhs.identifier && lhs.message == rhs.message
     }
 
-    /// Returns the same error about a text.
     func about(_ identifier: String) -> TextStoreError {
         var copy = self
         copy.identifier = identifier

@@ -28,14 +28,4 @@ struct ThreadTests {
         let first = try #require(await states.next())
         #expect(first.content.map(line) == "1.0.0 bundle: Bundled terms 1")
     }
-
-    @Test func `T9: observers receive the new text when it arrives`() async throws {
-        bench.serve(eula: 2)
-        let store = try await bench.started()
-        for await state in store.publish(bench.source("eula")) {
-            guard case .completed(let text, _, _) = state else { continue }
-            #expect(line(text) == "2.0.0 remote: Remote terms 2")
-            break
-        }
-    }
 }

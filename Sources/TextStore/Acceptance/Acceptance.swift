@@ -78,11 +78,6 @@ public struct Acceptance: Hashable, Codable, Sendable {
     ///
     /// An acceptance of the same or a higher version covers a text. An unversioned text cannot be compared, so only an acceptance of its
     /// wording covers it. An acceptance of an unverified text covers no other wording of the same version.
-    ///
-    /// - Parameters:
-    ///   - text: The shown text.
-    ///   - granularity: The size of a change that requires another acceptance.
-    ///   - languages: The languages that an acceptance covers.
     func covers(_ text: VersionedText, _ granularity: Granularity, _ languages: Languages = .each) -> Bool {
         let isTranslated = language != text.language
         // The same bytes are accepted, even if the text had no languages then.
@@ -125,10 +120,8 @@ struct AcceptanceHistory: Hashable, Codable, Sendable {
         all.append(acceptance)
     }
 
-    /// Removes all acceptances of an account.
     mutating func withdraw(_ account: String?) { all.removeAll { $0.account == account } }
 
-    /// Returns whether a shown text needs acceptance by an account.
     func isNeeded(
         for text: VersionedText, _ granularity: Acceptance.Granularity, by account: String? = nil, _ languages: Acceptance.Languages = .each
     ) -> Bool {

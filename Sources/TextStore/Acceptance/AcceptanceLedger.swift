@@ -12,7 +12,7 @@ actor AcceptanceLedger {
     private typealias File = KeptValue<[String: AcceptanceHistory]>
 
     private let file: File
-    private let evidence: EvidenceLog?
+    private var evidence: EvidenceLog?
     private let lock: SessionLock
     private let executor = DiskExecutor()
     /// The acceptances as last read or saved, with the files' statuses at that time.
@@ -45,10 +45,7 @@ actor AcceptanceLedger {
         try change { _ in AcceptanceRecord(.accepted, acceptance, wording) }.faults
     }
 
-    /// Withdraws all acceptances of a text by an account.
-    ///
-    /// - Parameter date: The time of the withdrawal.
-    /// - Returns: Whether the account had accepted the text.
+    /// Withdraws all acceptances of a text by an account, and returns whether it had accepted the text.
     func withdraw(
         _ identifier: String, by account: String?, at date: Date
     ) throws(TextStoreError) -> (hasWithdrawn: Bool, faults: [TextStoreError]) {
@@ -83,7 +80,7 @@ actor AcceptanceLedger {
             guard error.code == .damagedFile else { throw error }
         }
         guard let record = decide(state.value) else { return (nil, takeFaults()) }
-        if let evidence { state.position = try evidence.append(record, after: state.position ?? 0) }
+        if let number = try evidence?.append(record, after: state.position ?? 0) { state.position = number }
         state.value.take(record)
         state.serial += 1
         do throws(TextStoreError) {
@@ -100,37 +97,32 @@ actor AcceptanceLedger {
     }
 
     private func takeFaults() -> [TextStoreError] {
-        defer { faults = [] }
-        return faults + (evidence?.takeFaults() ?? [])
+        defer {
+            faults = []
+            evidence?.faults = []
+        }
+        return faults + (evidence?.faults ?? [])
     }
 
-    /// Reads the acceptances.
-    ///
-    /// - Parameter keepsUnreadable: Whether to throw if a file cannot be read, rather than to use what this process knows.
+    /// Reads the acceptances; if asked to, throws for an unreadable file rather than using what this process knows.
     private func load(keepsUnreadable: Bool = false) throws(TextStoreError) -> File.Copy {
         // Read before the content: a save in between changes the status, and the next call reads again.
         let statuses = file.statuses
         if let known, known.statuses == statuses, evidence?.isUpToDate ?? true { return known.state }
         let (copies, faults) = file.load()
         if copies.isEmpty, keepsUnreadable, let fault = faults.first(where: { $0.code == .fileSystem }) { throw fault }
-        var state = File.Copy(serial: 0, value: [:])
-        if let copy = copies.first {
-            state = copy
-        } else if let known {
-            // Damage or removal of the files loses no acceptance that this process knows.
-            state = known.state
-        } else if let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first(where: \.isOfOtherVersion)
-            ?? faults.first
+        // Damage or removal of the files loses no acceptance that this process knows.
+        var state = copies.first ?? known?.state ?? File.Copy(serial: 0, value: [:])
+        if copies.isEmpty, known == nil,
+            let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first(where: \.isOfOtherVersion) ?? faults.first
         {
             // The evidence contains the acceptances that were saved with it.
             guard evidence != nil else { throw fault }
             self.faults.append(fault)
         }
-        if let evidence {
-            for (number, record) in try evidence.read(after: state.position ?? 0) {
-                state.value.take(record)
-                state.position = number
-            }
+        for (number, record) in try evidence?.read(after: state.position ?? 0) ?? [] {
+            state.value.take(record)
+            state.position = number
         }
         known = (state, statuses)
         return state

@@ -39,14 +39,7 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
         case csv
     }
 
-    /// Returns records as a file in UTF-8.
-    ///
-    /// Each record has the members `kind`, `identifier`, `version`, `digest`, `language`, `account`, `date` (RFC 3339, in UTC, with
-    /// milliseconds), `verified`, and `wording`. Missing values are `null` in JSON and empty cells in a table.
-    ///
-    /// - Parameters:
-    ///   - records: The records.
-    ///   - format: The format of the file.
+    /// Returns records as a file in UTF-8. Missing values are `null` in JSON and empty cells in a table.
     static func export(_ records: [AcceptanceRecord], as format: Format) -> Data {
         var bytes = Data()
         if format == .csv { bytes += Data((names.joined(separator: ",") + "\r\n").utf8) }

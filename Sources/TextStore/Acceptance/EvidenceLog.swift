@@ -6,19 +6,15 @@ internal import StorePlatform
 /// The evidence of a session: a log to which records are appended, and that is never rewritten.
 ///
 /// The wording of a text is saved with its first record only. The caller holds the session's lock while it appends.
-final class EvidenceLog: Sendable {
-    private struct State: Sendable {
-        /// The number of the last record.
-        var last: UInt64 = 0
-        /// The digests of the saved wordings.
-        var wordings: Set<String> = []
-        var faults: [TextStoreError] = []
-    }
-
+struct EvidenceLog {
     private let log: SharedLog<Journal.Entry>
     private let durability: Durability
-    /// Guards the facts about the records that were read.
-    private let state = Lock(State())
+    /// The number of the last record.
+    private var last: UInt64 = 0
+    /// The digests of the saved wordings.
+    private var wordings: Set<String> = []
+    /// The faults that the ledger has not reported yet.
+    var faults: [TextStoreError] = []
 
     init(_ directory: Directory, _ options: FileWriteOptions) {
         durability = options.durability
@@ -29,47 +25,30 @@ final class EvidenceLog: Sendable {
 
     var isUpToDate: Bool { log.isUpToDate }
 
-    func takeFaults() -> [TextStoreError] {
-        state.withLock { state in
-            defer { state.faults = [] }
-            return state.faults
-        }
-    }
-
-    /// Appends a record.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - position: A number that the record's number exceeds.
-    /// - Returns: The record's number.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` or ``TextStoreError/Code/damagedFile``; the record is then not saved.
-    func append(_ record: AcceptanceRecord, after position: UInt64) throws(TextStoreError) -> UInt64 {
-        let durability = durability
+    /// Appends a record, and returns its number, which exceeds a position.
+    mutating func append(_ record: AcceptanceRecord, after position: UInt64) throws(TextStoreError) -> UInt64 {
         do throws(StoreError) {
-            return try log.transact { [self] transaction throws(StoreError) in
+            return try log.transact { transaction throws(StoreError) in
                 learn(transaction.news)
-                let (last, isKnown) = state.withLock { ($0.last, $0.wordings.contains(record.acceptance.digest)) }
                 var saved = record
-                if isKnown { saved.wording = nil }
-                let number = max(last, position) + 1
-                let entry = Journal.Entry(serial: number, content: try saved.encoded())
+                if wordings.contains(record.acceptance.digest) { saved.wording = nil }
+                let entry = Journal.Entry(serial: max(last, position) + 1, content: try saved.encoded())
                 try transaction.append([entry], durability: durability)
                 learn(SharedLog.News(entries: [entry]))
-                return number
+                return entry.serial
             }
         } catch {
             throw .saving(error)
         }
     }
 
-    /// Returns the records with higher numbers than a position.
-    func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
-        if isUpToDate, state.withLock({ $0.last }) <= position { return [] }
+    mutating func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
+        if isUpToDate, last <= position { return [] }
         return try entries().filter { $0.serial > position }.compactMap { entry in entry.record.map { (entry.serial, $0) } }
     }
 
     /// Returns all records in their order, each acceptance with its wording.
-    func all() throws(TextStoreError) -> [AcceptanceRecord] {
+    mutating func all() throws(TextStoreError) -> [AcceptanceRecord] {
         let records = try entries().compactMap(\.record)
         var wordings: [String: String] = [:]
         for record in records { if let wording = record.wording { wordings[record.acceptance.digest] = wording } }
@@ -80,9 +59,9 @@ final class EvidenceLog: Sendable {
         }
     }
 
-    private func entries() throws(TextStoreError) -> [Journal.Entry] {
+    private mutating func entries() throws(TextStoreError) -> [Journal.Entry] {
         do throws(StoreError) {
-            return try log.transact(creating: false) { [self] transaction throws(StoreError) in
+            return try log.transact(creating: false) { transaction throws(StoreError) in
                 learn(transaction.news)
                 return try transaction.all()
             } ?? []
@@ -91,22 +70,18 @@ final class EvidenceLog: Sendable {
         }
     }
 
-    private func learn(_ news: SharedLog<Journal.Entry>.News) {
-        let path = log.path
-        let records = news.entries.map { ($0.serial, $0.record) }
-        state.withLock { state in
-            // A wording may have been in a damaged part, so the next acceptance saves it again.
-            if !news.damages.isEmpty || news.wasReplaced { state.wordings = [] }
-            for (number, record) in records {
-                state.last = max(state.last, number)
-                if let record, record.wording != nil { state.wordings.insert(record.acceptance.digest) }
-            }
-            for damage in news.damages {
-                state.faults.append(
-                    TextStoreError(
-                        .damagedFile,
-                        "cannot read the evidence of acceptances: \(path) is damaged at byte \(damage.offset); its other records are used"))
-            }
+    private mutating func learn(_ news: SharedLog<Journal.Entry>.News) {
+        // A wording may have been in a damaged part, so the next acceptance saves it again.
+        if !news.damages.isEmpty || news.wasReplaced { wordings = [] }
+        for entry in news.entries {
+            last = max(last, entry.serial)
+            if let record = entry.record, record.wording != nil { wordings.insert(record.acceptance.digest) }
+        }
+        for damage in news.damages {
+            faults.append(
+                TextStoreError(
+                    .damagedFile,
+                    "cannot read the evidence of acceptances: \(log.path) is damaged at byte \(damage.offset); its other records are used"))
         }
     }
 }

@@ -231,16 +231,12 @@ extension TextDifference {
 
     /// Returns the longest ascending sequence of elements that occur once in each part.
     private static func anchors(_ old: [Int], _ new: [Int], _ left: Range<Int>, _ right: Range<Int>) -> [(Int, Int)] {
-        var places: [Int: (left: Int, right: Int, lefts: Int, rights: Int)] = [:]
-        for i in left {
-            places[old[i], default: (0, 0, 0, 0)].left = i
-            places[old[i], default: (0, 0, 0, 0)].lefts += 1
+        func places(_ list: [Int], _ part: Range<Int>) -> [Int: Int] {
+            let all: [Int: Int?] = Dictionary(part.map { (list[$0], Optional($0)) }) { _, _ in nil }
+            return all.compactMapValues { $0 }
         }
-        for j in right {
-            places[new[j], default: (0, 0, 0, 0)].right = j
-            places[new[j], default: (0, 0, 0, 0)].rights += 1
-        }
-        let unique = places.values.filter { $0.lefts == 1 && $0.rights == 1 }.map { ($0.left, $0.right) }.sorted { $0.0 < $1.0 }
+        let rights = places(new, right)
+        let unique: [(Int, Int)] = places(old, left).compactMap { element, i in rights[element].map { j in (i, j) } }.sorted { $0.0 < $1.0 }
         // The tops of the piles of patience sorting, and the element before each.
         var tops: [Int] = []
         var before = [Int?](repeating: nil, count: unique.count)

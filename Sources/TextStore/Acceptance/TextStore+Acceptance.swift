@@ -19,12 +19,12 @@ extension TextStore {
                 .notShown, identifier: text.identifier,
                 "cannot accept the text: no store has shown it; accept the text that the store has returned")
         }
-        try await save(Acceptance(of: text, by: account, at: engine.time.date), text.text)
+        try await save(Acceptance(of: text, by: account, at: time.date), text.text)
     }
 
     /// Saves an acceptance, of any text.
     package func save(_ acceptance: Acceptance, _ wording: String = "") async throws {
-        for fault in try await engine.acceptances.accept(acceptance, wording) { engine.report(.fault(fault)) }
+        for fault in try await ledger.accept(acceptance, wording) { report(.fault(fault)) }
     }
 
     /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
@@ -38,19 +38,18 @@ extension TextStore {
         try await acceptance(of: provider.textIdentifier, account: account)
     }
 
-    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does.
+    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the text.
     ///   - account: The account that has accepted the text.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
     public func acceptance(of identifier: String, account: String? = nil) async throws -> Acceptance? {
         try await acceptances(of: identifier).newest(by: account)
     }
 
     private func acceptances(of identifier: String) async throws -> AcceptanceHistory {
-        let (history, faults) = try await engine.acceptances.history(of: identifier)
-        for fault in faults { engine.report(.fault(fault)) }
+        let (history, faults) = try await ledger.history(of: identifier)
+        for fault in faults { report(.fault(fault)) }
         return history
     }
 
@@ -67,10 +66,10 @@ extension TextStore {
     ) async -> Bool {
         do {
             return try await acceptances(of: text.identifier)
-                .isNeeded(for: text, granularity, by: account, engine.policy.acceptedLanguages)
+                .isNeeded(for: text, granularity, by: account, policy.acceptedLanguages)
         } catch {
             // An unnecessary request for acceptance is harmless; a missing one is not.
-            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; ask the user to accept the text again")))
+            report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; ask the user to accept the text again")))
             return true
         }
     }
@@ -90,13 +89,12 @@ extension TextStore {
         try await needsAcceptance(of: provider.textIdentifier, granularity: granularity, account: account)
     }
 
-    /// Returns whether the best text of an identifier needs acceptance at this moment, for a badge or a menu.
+    /// Returns whether the best text of an identifier needs acceptance, as the method with a provider does, with the same errors.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - granularity: The size of a change that requires another acceptance.
     ///   - account: The account of the acceptances that count.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier`` if it is not registered, ``TextStoreError/Code/notAvailable`` if there is none.
     public func needsAcceptance(
         of identifier: String, granularity: Acceptance.Granularity = .any, account: String? = nil
     ) async throws -> Bool {
@@ -115,8 +113,8 @@ extension TextStore {
     ///   framework has written the acceptances. The acceptances then remain.
     @discardableResult
     public func withdrawAcceptances(of identifier: String, account: String? = nil) async throws -> Bool {
-        let (hasWithdrawn, faults) = try await engine.acceptances.withdraw(identifier, by: account, at: engine.time.date)
-        for fault in faults { engine.report(.fault(fault)) }
+        let (hasWithdrawn, faults) = try await ledger.withdraw(identifier, by: account, at: time.date)
+        for fault in faults { report(.fault(fault)) }
         return hasWithdrawn
     }
 
@@ -131,8 +129,8 @@ extension TextStore {
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the evidence cannot be read.
     /// - Complexity: O(n) in the size of the evidence.
     public func acceptanceRecords() async throws -> [AcceptanceRecord] {
-        let (records, faults) = try await engine.acceptances.records()
-        for fault in faults { engine.report(.fault(fault)) }
+        let (records, faults) = try await ledger.records()
+        for fault in faults { report(.fault(fault)) }
         return records
     }
 
@@ -167,7 +165,7 @@ extension TextStore {
         }
         let member = "\(acceptance.identifier)/\(language)"
         // The member need not be in use, so its files may not have been read.
-        if let source = engine.session.update({ $0.missingMember(member) }) { await engine.admit([source]) }
+        if let source = session.update({ $0.missingMember(member) }) { await admit([source]) }
         return TextDifference(from: wording, to: try await text(for: member).text)
     }
 }

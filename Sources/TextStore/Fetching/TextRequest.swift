@@ -47,9 +47,7 @@ struct TextRequest: Sendable {
     /// Whether the request carries a validator, even after a redirect.
     var isConditional: Bool { own["If-None-Match"] != nil || own["If-Modified-Since"] != nil }
 
-    /// Returns the request for a redirect, without the file's header fields, which are meant for its origin only.
-    ///
-    /// - Returns: `nil` if the response is not a redirect within the same scheme; the caller then uses the response itself.
+    /// Returns the request for a redirect within the scheme, without the file's header fields, which are meant for its origin only.
     func redirected(by response: HTTPResponse) -> TextRequest? {
         guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields.values(of: "Location").first,
             let target = WebAddress.resolve(location, from: message.url).flatMap(TextRequest.address),

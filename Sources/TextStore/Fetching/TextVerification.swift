@@ -65,9 +65,7 @@ public struct TextVerifier: Sendable {
         body = verify
     }
 
-    /// Verifies bytes.
-    ///
-    /// - Throws: ``TextStoreError/Code/verificationFailed``, including after the deadline and if the task is canceled.
+    /// Verifies bytes; refuses them also after the deadline, and if the task is canceled.
     func verify(_ verification: TextVerification, _ time: any TimeSource) async throws(TextStoreError) {
         let outcome = WatchedState<Result<Void, any Error>?>(nil)
         let limit = time.now.advanced(by: deadline)
@@ -101,7 +99,6 @@ public struct TextVerifier: Sendable {
 }
 
 extension TextVerification {
-    /// Makes a verification of a saved text.
     init(_ record: TextRecord, as version: SemanticVersion?, isListed: Bool) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
         self.init(

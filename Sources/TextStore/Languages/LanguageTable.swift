@@ -30,7 +30,6 @@ struct LanguageTable: Sendable {
 
     /// Adds a text if it has several languages.
     ///
-    /// - Parameter sources: The known sources.
     /// - Throws: ``TextStoreError/Code/invalidLanguage`` or ``TextStoreError/Code/conflictingSource``; the table is then unchanged.
     mutating func add(_ source: TextSource, beside sources: [String: TextSource]) throws(TextStoreError) {
         let identifier = source.identifier
@@ -50,9 +49,7 @@ struct LanguageTable: Sendable {
         texts[identifier] = Text(source: source, choice: choice)
     }
 
-    /// Returns the sources of the members that are needed for preferred languages.
-    ///
-    /// - Parameter preferred: The languages; `nil` for the current ones.
+    /// Returns the sources of the members that are needed for preferred languages; `nil` for the current ones.
     func members(for preferred: [LanguageTag]?) -> [TextSource] {
         texts.values.flatMap { text in text.choice.chain(for: preferred ?? self.preferred).map { Self.source(of: text, in: $0) } }
     }
@@ -72,10 +69,9 @@ struct LanguageTable: Sendable {
         return Self.source(of: text, in: tag)
     }
 
-    /// Switches to preferred languages; all their members are loaded.
+    /// Switches to preferred languages, with all their members loaded, and returns the switched texts.
     ///
     /// - Parameter call: The ticket of the call that sets them; `nil` to use the current languages for new texts.
-    /// - Returns: The texts that are switched.
     mutating func prefer(_ languages: [LanguageTag], of call: UInt64?) -> [String] {
         if let call {
             guard call > lastCall else { return [] }
@@ -113,9 +109,7 @@ extension SessionState {
         }
     }
 
-    /// Registers the members that preferred languages need, and returns those that are not loaded yet.
-    ///
-    /// - Parameter preferred: The languages; `nil` for the current ones.
+    /// Registers the members that preferred or the current languages need, and returns those that are not loaded yet.
     mutating func missingMembers(for preferred: [LanguageTag]? = nil) -> [TextSource] {
         guard let languages else { return [] }
         let missing = languages.members(for: preferred).filter { !loaded.contains($0.identifier) }
@@ -130,12 +124,7 @@ extension SessionState {
         return source
     }
 
-    /// Switches all texts to preferred languages in one step, unless the files of a member have to be read first.
-    ///
-    /// - Parameters:
-    ///   - preferred: The languages; `nil` for the current ones.
-    ///   - call: The ticket of the call that sets them.
-    /// - Returns: The members to read.
+    /// Switches all texts to preferred or the current languages in one step. Returns the members to read first, if any.
     mutating func prefer(_ preferred: [LanguageTag]?, of call: UInt64?) -> [TextSource] {
         let missing = missingMembers(for: preferred)
         guard missing.isEmpty else { return missing }
@@ -167,11 +156,6 @@ extension SessionState {
         return nil
     }
 
-    func forEachSpoken(_ identifier: String, _ body: (String) -> Void) {
-        guard languages != nil else { return body(identifier) }
-        spoken(identifier).forEach(body)
-    }
-
     /// Returns why another language is shown than the best one that the newest manifest lists; `nil` if it is shown.
     func missingLanguage(of identifier: String) -> TextStoreError? {
         guard languages != nil, case let spoken = spoken(identifier),
@@ -188,10 +172,7 @@ extension SessionState {
         observers[identifier] != nil || languages?.owner(of: identifier).map { observers[$0.identifier] != nil } ?? false
     }
 
-    func sets(of identifiers: [String]) -> Set<String> {
-        guard languages != nil else { return Set(identifiers.map { set(of: $0) }) }
-        return Set(identifiers.flatMap { spoken($0) }.map { set(of: $0) })
-    }
+    func sets(of identifiers: [String]) -> Set<String> { Set(identifiers.flatMap { spoken($0) }.map { set(of: $0) }) }
 
     /// Marks a text as changed, and with it the text that it is a language of.
     mutating func note(_ identifier: String) {
@@ -200,14 +181,7 @@ extension SessionState {
     }
 }
 
-extension TextEngine {
-    func setLanguages(_ names: [String]) async throws {
-        let preferred = try LanguageChoice.preferred(names)
-        let call = session.update { $0.ticket() }
-        await finishSwitch(to: preferred, of: call)
-        begin()
-    }
-
+extension TextStore {
     /// Reads the files of the members that preferred languages need, and then switches to them.
     func finishSwitch(to preferred: [LanguageTag]? = nil, of call: UInt64? = nil) async {
         // Repeated, because a text may be registered meanwhile.

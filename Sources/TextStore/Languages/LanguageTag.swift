@@ -2,11 +2,7 @@
 struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     let description: String
 
-    /// Parses a tag.
-    ///
-    /// Checks the form of the subtags, but neither their order nor their registration, as a lookup needs neither.
-    ///
-    /// - Throws: ``TextStoreError/Code/invalidLanguage``.
+    /// Parses a tag. Checks the form of the subtags, but neither their order nor their registration, as a lookup needs neither.
     init(_ text: String) throws(TextStoreError) {
         if let flaw = Self.flaw(of: text) {
             throw TextStoreError(

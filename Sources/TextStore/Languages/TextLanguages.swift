@@ -65,9 +65,6 @@ struct LanguageChoice: Hashable, Sendable {
     private let development: LanguageTag
     private let fallbacks: [LanguageTag: LanguageTag]
 
-    /// Checks the languages of a text.
-    ///
-    /// - Throws: ``TextStoreError/Code/invalidLanguage``.
     init(_ languages: TextLanguages) throws(TextStoreError) {
         guard !languages.files.isEmpty else { throw .invalidLanguage("it has none; list the files of at least one language") }
         guard languages.files.count <= TextLanguages.limit else {
@@ -126,9 +123,6 @@ struct LanguageChoice: Hashable, Sendable {
         return chain
     }
 
-    /// Checks preferred languages.
-    ///
-    /// - Throws: ``TextStoreError/Code/invalidLanguage``.
     static func preferred(_ names: [String]) throws(TextStoreError) -> [LanguageTag] {
         guard !names.isEmpty else {
             throw .invalidLanguage("no language is preferred; pass at least one, such as those of Locale.preferredLanguages")

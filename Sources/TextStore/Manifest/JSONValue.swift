@@ -34,12 +34,7 @@ indirect enum JSONValue: Equatable {
         let reason: String
     }
 
-    /// Reads a whole document.
-    ///
-    /// - Parameters:
-    ///   - bytes: The document in UTF-8, perhaps with a byte order mark.
-    ///   - depth: The deepest nesting of values.
-    /// - Throws: ``Malformed`` with the offset and the reason.
+    /// Reads a whole document in UTF-8, perhaps with a byte order mark, up to a depth of nested values.
     static func read(_ bytes: UnsafeBufferPointer<UInt8>, depth: Int) throws(Malformed) -> JSONValue {
         var reader = Reader(bytes: bytes)
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.position = 3 }

@@ -10,7 +10,6 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     var validator: Validator?
     /// The header fields of the response; saved only for a verifier, which sees them again at the next start.
     var headers: [String: String]?
-    /// The time when the body was received.
     var receivedAt: Date?
     /// The time of the last check, successful or not.
     var attemptedAt: Date?
@@ -26,7 +25,6 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     /// A last check in the future means that the clock was set back. Its age is then unknown, and a check is due.
     func isDue(at now: Date) -> Bool { dueAt(now) <= now }
 
-    /// Returns the time when a check is due.
     func dueAt(_ now: Date) -> Date {
         guard let attemptedAt, attemptedAt <= now else { return .distantPast }
         return attemptedAt.addingTimeInterval(pause)

@@ -42,10 +42,8 @@ struct Conditions: Hashable, Sendable {
     /// Returns whether the conditions are met.
     ///
     /// - Parameters:
-    ///   - audience: The facts about the app.
     ///   - name: The name of the draw if the entry names none.
     ///   - device: The device's random number; `nil` if it cannot be read, so that only a share of all devices contains the device.
-    ///   - now: The time of the check.
     func areMet(by audience: TextAudience, _ name: String, on device: UInt64?, at now: Date) -> Bool {
         if let app, audience.appVersion.map({ $0 < app }) ?? true { return false }
         if let platforms, audience.platform.map({ !platforms.contains($0) }) ?? true { return false }
@@ -65,7 +63,6 @@ struct Conditions: Hashable, Sendable {
 }
 
 extension Conditions {
-    /// Reads the conditions of an entry.
     init(reading value: JSONValue) throws(VersionManifest.Refusal) {
         func refusal(_ reason: String) -> VersionManifest.Refusal { VersionManifest.Refusal(reason: reason) }
         guard case .object(let members) = value else { throw refusal("its “when” is \(value.kind) instead of an object") }
@@ -104,10 +101,7 @@ extension Conditions {
 extension VersionManifest {
     /// Returns the manifest with the first variant of each text whose conditions are met.
     ///
-    /// - Parameters:
-    ///   - audience: The facts about the app; without any, a text with conditions is a problem.
-    ///   - device: The device's random number.
-    ///   - now: The time of the check.
+    /// Without an audience, a text with conditions is a problem.
     func chosen(for audience: TextAudience?, on device: UInt64?, at now: Date) -> VersionManifest {
         var copy = self
         for (identifier, found) in variants.sorted(by: { $0.key < $1.key }) {
@@ -129,7 +123,7 @@ extension VersionManifest {
     }
 }
 
-extension TextEngine {
+extension TextStore {
     /// Reads a manifest, without the entries that its source refuses and those with unmet conditions.
     func manifest(in body: Data, of source: VersionSource) async throws(TextStoreError) -> VersionManifest {
         let manifest = try VersionManifest(parsing: body, mode: source.mode, limit: source.remoteFile?.limit ?? .max)

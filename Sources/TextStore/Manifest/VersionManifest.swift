@@ -216,57 +216,48 @@ public struct VersionManifest: Hashable, Sendable {
     }
 
     private static func entry(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) throws(Refusal) -> Entry {
-        switch value {
-        case .string(let text): return Entry(version: try version(text, mode))
-        case .object(let members): return try entry(members, mode, revision)
-        default: throw Refusal(reason: "its version is \(value.kind); write it as a string")
+        func version(_ text: String) throws(Refusal) -> SemanticVersion {
+            do throws(SemanticVersion.Malformed) { return try SemanticVersion(parsing: text, mode: mode) } catch {
+                throw Refusal(reason: error.description)
+            }
         }
-    }
-
-    private static func version(_ text: String, _ mode: SemanticVersion.Mode) throws(Refusal) -> SemanticVersion {
-        do throws(SemanticVersion.Malformed) { return try SemanticVersion(parsing: text, mode: mode) } catch {
-            throw Refusal(reason: error.description)
-        }
-    }
-
-    private static func entry(
-        _ members: [JSONValue.Member], _ mode: SemanticVersion.Mode, _ revision: UInt64?
-    ) throws(Refusal) -> Entry {
-        func value(_ name: String) throws(Refusal) -> JSONValue? {
+        if case .string(let text) = value { return Entry(version: try version(text)) }
+        guard case .object(let members) = value else { throw Refusal(reason: "its version is \(value.kind); write it as a string") }
+        func member(_ name: String) throws(Refusal) -> JSONValue? {
             let found = members.filter { $0.name == name && $0.value != .null }
             guard found.count <= 1 else { throw Refusal(reason: "it has two members “\(name)”") }
             return found.first?.value
         }
         func string(_ name: String) throws(Refusal) -> String? {
-            switch try value(name) {
+            switch try member(name) {
             case nil: return nil
             case .string(let text)?: return text
             case .some(let other): throw Refusal(reason: "its “\(name)” is \(other.kind); write it as a string")
             }
         }
         guard let text = try string("version") else { throw Refusal(reason: "it has no version") }
-        var entry = Entry(version: try version(text, mode), url: try string("url"), group: try string("group"))
+        var entry = Entry(version: try version(text), url: try string("url"), group: try string("group"))
         if let digest = try string("sha256")?.lowercased() {
             guard digest.utf8.count == 64, digest.utf8.allSatisfy({ $0 &- 0x30 <= 9 || $0 &- 0x61 < 6 }) else {
                 throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits")
             }
             entry.sha256 = digest
         }
-        switch try value("length") {
+        switch try member("length") {
         case nil: break
         case .number(let digits)?:
             guard let length = Int(digits), length >= 0 else { throw Refusal(reason: "its “length” is not a number of bytes") }
             entry.length = length
         case .some(let other): throw Refusal(reason: "its “length” is \(other.kind); write it as a number")
         }
-        switch try value("rollback") {
+        switch try member("rollback") {
         case nil, .bool(false)?: break
         case .bool(true)?:
             guard revision != nil else { throw Refusal(reason: "a rollback needs a manifest with a revision") }
             entry.isRollback = true
         case .some(let other): throw Refusal(reason: "its “rollback” is \(other.kind) instead of true or false")
         }
-        if let conditions = try value("when") { entry.conditions = try Conditions(reading: conditions) }
+        if let conditions = try member("when") { entry.conditions = try Conditions(reading: conditions) }
         if entry.group?.isEmpty == true { throw Refusal(reason: "its group has an empty name") }
         return entry
     }

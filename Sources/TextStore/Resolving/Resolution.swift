@@ -39,11 +39,7 @@ struct Floor: Hashable, Sendable {
     /// The SHA-256 of the text that was active.
     var digest: SHA256.Digest
 
-    /// Returns the rank of a bundled text.
-    ///
-    /// - Parameters:
-    ///   - version: Its version in the bundle's manifest.
-    ///   - edition: The edition of the bundle's manifest. If it is not older than the rollback, its versions are intended.
+    /// Returns the rank of a bundled text. If the bundle's manifest is not older than the rollback, its versions are intended.
     func rankOfBundled(_ version: SemanticVersion?, edition: Edition?) -> Rank {
         guard let withdrawn else { return Rank(epoch: rank.epoch, version: version) }
         guard let version else { return Rank() }
@@ -53,10 +49,7 @@ struct Floor: Hashable, Sendable {
 
     /// Returns the rank of a manifest's entry.
     ///
-    /// - Parameters:
-    ///   - entry: The entry.
-    ///   - edition: The edition of the manifest.
-    ///   - fetched: The rank of a fetched text that is not active. An entry that repeats the rollback to its version keeps its rank.
+    /// - Parameter fetched: The rank of a fetched text that is not active; an entry that repeats the rollback to its version keeps it.
     func rankOfOffered(_ entry: VersionManifest.Entry, edition: Edition?, fetched: Rank? = nil) -> Rank {
         let isOlder = rank.version.map { entry.version < $0 && !entry.shared.contains($0) } ?? false
         guard entry.isRollback, isOlder, let edition, edition > rank.epoch else { return Rank(epoch: rank.epoch, version: entry.version) }

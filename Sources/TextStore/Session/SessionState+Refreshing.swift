@@ -3,7 +3,7 @@ internal import RemoteHTTP
 import StoreCore
 internal import StorePlatform
 
-/// A fetch that the session has decided on; the engine runs it and reports its end.
+/// A fetch that the session has decided on; the store runs it and reports its end.
 enum SessionAction: Sendable {
     case fetchManifest(ticket: UInt64, VersionSource, RemoteFile, ManifestRecord)
     case fetchSet(SetPlan)
@@ -73,8 +73,9 @@ extension SessionState {
     /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
     ///
     /// - Parameter isRepeated: Whether a refresh has overtaken the fetch of these bytes, so that they are confirmed now.
-    private func confirmation(_ identifier: String, _ offer: Offer?, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
-        guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil || isRepeated,
+    private func confirmation(_ identifier: String, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
+        guard let offer = offer(for: identifier), let entry = offer.entry, entry.sha256 == nil,
+            let text = held[identifier], text.checked == nil || isRepeated,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
@@ -104,9 +105,7 @@ extension SessionState {
 
     /// Returns why a set is not as the manifest lists it, although no newer text of it is to be fetched; `nil` if it is.
     private func contradiction(of set: String) -> TextStoreError? {
-        guard manifest != nil else { return nil }
-        guard set.hasPrefix("group/") else { return members(of: set).first.flatMap { refusalOfEntry($0) } }
-        guard hasMember(of: set, where: { refusalOfEntry($0) != nil }) else { return nil }
+        guard manifest != nil, hasMember(of: set, where: { refusalOfEntry($0) != nil }) else { return nil }
         return members(of: set).lazy.compactMap { refusalOfEntry($0) }.first.map { .incomplete(set, because: $0) }
     }
 
@@ -149,14 +148,8 @@ extension SessionState {
 
     // MARK: Beginning
 
-    /// Begins the fetches that are due.
-    ///
-    /// - Parameters:
-    ///   - keys: The sets to examine; `nil` for all.
-    ///   - isAwaited: Whether a caller waits for the origin.
-    mutating func begin(
-        _ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment
-    ) -> [SessionAction] {
+    /// Begins the fetches of some or all sets that are due.
+    mutating func begin(_ keys: Set<String>? = nil, isAwaited: Bool = false, at moment: SessionMoment) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }
             let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
@@ -191,36 +184,29 @@ extension SessionState {
         return begin(at: moment)
     }
 
-    private mutating func beginSets(
-        _ keys: [String], at moment: SessionMoment
-    ) -> [SessionAction] {
+    private mutating func beginSets(_ keys: [String], at moment: SessionMoment) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
             if let retryAt = failures[key]?.retryAt, retryAt > moment.instant { continue }
-            let items: [SetPlan.Item]
-            let isRepeated = overtaken.remove(key) != nil
-            if hasMember(of: key, where: { wants($0, offer(for: $0), at: moment, isForced: isForced || isRepeated) }) {
-                if let obstacle = obstacle(of: key, at: moment.date) {
-                    hold(key, obstacle)
-                    continue
-                }
+            let isRepeated = overtaken.remove(key) != nil, now = moment.date
+            let isWanted = hasMember(of: key, where: { wants($0, offer(for: $0), at: moment, isForced: isForced || isRepeated) })
+            if let reason = isWanted ? obstacle(of: key, at: now) : contradiction(of: key) {
+                hold(key, reason)
+                continue
+            }
+            var items: [SetPlan.Item] = []
+            if isWanted {
                 let kept = failures[key]?.kept ?? [:]
-                items = members(of: key).compactMap { item($0, kept[$0], moment.date) }
-                guard !items.isEmpty else { continue }
-            } else {
-                if let contradiction = contradiction(of: key) {
-                    hold(key, contradiction)
-                    continue
-                }
-                func confirmation(_ identifier: String) -> SetPlan.Item? {
-                    self.confirmation(identifier, offer(for: identifier), at: moment.date, isRepeated: isRepeated)
-                }
+                items = members(of: key).compactMap { item($0, kept[$0], now) }
+            } else if hasMember(of: key, where: { confirmation($0, at: now, isRepeated: isRepeated) != nil }),
                 // Confirms no bytes of a set that is held back.
-                guard hasMember(of: key, where: { confirmation($0) != nil }), obstacle(of: key, at: moment.date) == nil else {
-                    setFailure(nil, of: key)
-                    continue
-                }
-                items = members(of: key).compactMap(confirmation)
+                obstacle(of: key, at: now) == nil
+            {
+                items = members(of: key).compactMap { confirmation($0, at: now, isRepeated: isRepeated) }
+            }
+            guard !items.isEmpty else {
+                if !isWanted { setFailure(nil, of: key) }
+                continue
             }
             let number = ticket()
             setFlight(number, of: key)
@@ -303,9 +289,7 @@ extension SessionState {
 
     // MARK: Ending
 
-    /// Takes the result of the manifest's fetch.
-    ///
-    /// - Returns: The fetches that begin next; `nil` if the fetch was abandoned meanwhile.
+    /// Takes the result of the manifest's fetch, and returns the fetches that begin next; `nil` if it was abandoned meanwhile.
     mutating func manifestEnded(
         ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at moment: SessionMoment
     ) -> [SessionAction]? {
@@ -345,9 +329,7 @@ extension SessionState {
     }
 
     /// Fetches a set again if its plan came from an older manifest, so that callers wait for the newest version.
-    mutating func restart(
-        _ plan: SetPlan, at moment: SessionMoment
-    ) -> [SessionAction] {
+    mutating func restart(_ plan: SetPlan, at moment: SessionMoment) -> [SessionAction] {
         guard flights[plan.key] == plan.ticket else { return [] }
         setFlight(nil, of: plan.key)
         // The manifest's arrival begins all fetches.
@@ -361,12 +343,8 @@ extension SessionState {
 
     // MARK: Time
 
-    /// Returns the next time at which observers need an action; `nil` if time alone changes nothing.
-    ///
-    /// - Parameter identifiers: The texts to examine if they are observed; `nil` for all.
-    func nextDeadline(
-        of identifiers: [String]?, at moment: SessionMoment
-    ) -> MonotonicInstant? {
+    /// Returns the next time at which observers of some or all texts need an action; `nil` if time alone changes nothing.
+    func nextDeadline(of identifiers: [String]?, at moment: SessionMoment) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
         var next: MonotonicInstant?
         func add(_ deadline: MonotonicInstant) { if deadline > moment.instant { next = min(next ?? deadline, deadline) } }
@@ -381,11 +359,8 @@ extension SessionState {
             guard let offer = offer(for: identifier), offer.entry == nil else { return }
             if let expiry = expiry(ofUnversioned: identifier, at: moment) { add(expiry) }
         }
-        if let identifiers {
-            for identifier in identifiers where isObserved(identifier) { forEachSpoken(identifier, add) }
-        } else {
-            for identifier in observers.keys { forEachSpoken(identifier, add) }
-        }
+        let observed = identifiers?.filter { isObserved($0) } ?? Array(observers.keys)
+        for identifier in observed { for member in spoken(identifier) { add(member) } }
         return next
     }
 
@@ -401,7 +376,7 @@ extension SessionState {
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
         if wants(identifier, offer, at: moment, isForced: isForced)
-            || (confirmation(identifier, offer, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
+            || (confirmation(identifier, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
             return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
@@ -427,9 +402,10 @@ extension URL {
 }
 
 extension TextStoreError {
-    /// Makes the error of a set that cannot switch because of one of its texts.
+    /// Makes the error of a set that cannot switch because of one of its texts; for a text without a group, the fault itself.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
-        TextStoreError(
+        guard set.hasPrefix("group/") else { return fault }
+        return TextStoreError(
             .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",
             underlyingError: fault, retryAfter: fault.retryAfter)
     }

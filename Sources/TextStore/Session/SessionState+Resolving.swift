@@ -54,8 +54,6 @@ extension SessionState {
     /// Returns why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
     /// A check that is not older than the caller's timeout counts as the response.
-    ///
-    /// - Parameter start: When the caller began to wait.
     func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
         if let failure = failure(of: identifier) { return failure }
         if let missing = missingLanguage(of: identifier) { return missing }
@@ -81,9 +79,7 @@ extension SessionState {
         return lastCheck(ofUnversioned: identifier, until: now)
     }
 
-    /// Resolves the texts and groups that have changed since the last resolution.
-    ///
-    /// - Returns: Bundled texts that raise the floor.
+    /// Resolves the texts and groups that have changed since the last resolution. Returns bundled texts that raise the floor.
     mutating func resolve() -> [Risen] {
         var risen: [Risen] = []
         resolved.reserveCapacity(resolved.count + unresolved.texts.count)

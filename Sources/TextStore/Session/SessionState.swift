@@ -79,8 +79,6 @@ struct SessionState: Sendable {
     // MARK: Registering
 
     /// Registers sources, all of them or none.
-    ///
-    /// - Throws: ``TextStoreError/Code/invalidName`` or ``TextStoreError/Code/conflictingSource``.
     mutating func register(_ new: [TextSource]) throws(TextStoreError) {
         // Validating before storing avoids a copy of all sources, which would make each registration as expensive as all earlier ones.
         var places: [String: Int] = [:]
@@ -220,13 +218,11 @@ struct SessionState: Sendable {
         return manifestRecord.isDue(at: moment.date) || manifestRetryAt.map { $0 <= moment.instant } ?? false
     }
 
-    /// Sets or clears the fetch of a set.
     mutating func setFlight(_ flight: UInt64?, of set: String) {
         flights[set] = flight
         invalidateResolutions(ofSet: set)
     }
 
-    /// Sets or clears the failure of a set.
     mutating func setFailure(_ failure: SetFailure?, of set: String) {
         if failure == nil, failures[set] == nil { return }
         failures[set] = failure
@@ -283,9 +279,7 @@ struct SessionState: Sendable {
     /// Returns the best available text and computes its quiet period, during which further reads need no action.
     ///
     /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
-    mutating func see(
-        _ identifier: String, at moment: SessionMoment
-    ) -> (text: VersionedText, isDue: Bool)? {
+    mutating func see(_ identifier: String, at moment: SessionMoment) -> (text: VersionedText, isDue: Bool)? {
         let (identifier, isSecond) = shown(identifier)
         guard let found = resolved[identifier] else { return nil }
         let expiredSince = manifestExpired(at: moment.date)

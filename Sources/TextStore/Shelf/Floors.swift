@@ -15,10 +15,7 @@ struct Floors: Hashable, Sendable {
 
     /// Carries out the epoch and the rollbacks of the bundled manifest if they count, although no text was fetched.
     ///
-    /// - Parameters:
-    ///   - manifest: The bundled manifest.
-    ///   - order: The manifest's edition.
-    ///   - active: The active places, which count as floors where the floors were lost.
+    /// - Parameter active: The active places, which count as floors where the floors were lost.
     /// - Returns: The texts with changed floors.
     mutating func carryOut(_ manifest: VersionManifest, _ order: Edition, _ active: [String: Pointer.Place]) -> [String] {
         if let edition, order <= edition { return [] }
@@ -36,9 +33,7 @@ struct Floors: Hashable, Sendable {
         return changed
     }
 
-    /// Raises the floor of a text that has become active.
-    ///
-    /// - Returns: The increase to report; `nil` if the version has not risen.
+    /// Raises the floor of a text that has become active. Returns the increase to report; `nil` if the version has not risen.
     mutating func activated(_ identifier: String, rank: Rank, digest: SHA256.Digest) -> VersionIncrease? {
         // An unversioned text needs no floor, because every later version is higher.
         guard let version = rank.version else { return nil }
@@ -62,7 +57,6 @@ struct Floors: Hashable, Sendable {
 }
 
 extension Floors {
-    /// Returns the floors of some texts as they are saved.
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
         var writer = ByteWriter()
         writer.put(edition) { $0.put($1) }
@@ -75,7 +69,6 @@ extension Floors {
         return writer.bytes
     }
 
-    /// Reads the floors that an earlier save has written.
     init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
         var reader = ByteReader(bytes)
         edition = try reader.optional { reader throws(ByteReader.Foreign) in try reader.edition() }

@@ -140,11 +140,8 @@ struct Journal: Sendable {
     /// Rewrites the files without their history.
     mutating func shorten(_ whole: [UInt8]) throws(TextStoreError) -> [TextStoreError] { try save(whole, isWhole: true) }
 
-    /// Adds an entry, to the first copy first.
+    /// Adds an entry, to the first copy first, or rewrites the files as one entry with the whole state.
     ///
-    /// - Parameters:
-    ///   - content: The entry.
-    ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
     /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written, or no copy could be read;
     ///   ``TextStoreError/Code/damagedFile`` if a copy is of another version. The journal remains unchanged.

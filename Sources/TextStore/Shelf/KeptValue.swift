@@ -49,12 +49,10 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         }
         try directory.make(options)
         try checkVersions()
-        try SealedFile.session.save(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
-        for number in 1..<copies {
-            do throws(TextStoreError) {
-                try SealedFile.session.save(bytes, as: file(number), in: directory, options: options)
-            } catch {
+        for number in 0..<copies {
+            do throws(TextStoreError) { try SealedFile.session.save(bytes, as: file(number), in: directory, options: options) } catch {
+                if number == 0 { throw error }
                 faults.append(error)
             }
         }

@@ -27,7 +27,6 @@ struct Pointer: Sendable {
     /// The identifiers of the waiting sets that contain a text, by text.
     private var setsByText: [String: Set<String>] = [:]
 
-    /// Returns the waiting sets that contain a text.
     func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
 
     /// A step from one pointer to the next; the journal saves the steps in order.
@@ -50,9 +49,7 @@ struct Pointer: Sendable {
         return files
     }
 
-    /// Applies a step; the cost depends on the step's size only.
-    ///
-    /// - Returns: The files that have lost their last reference.
+    /// Applies a step, at a cost of its size only. Returns the files that have lost their last reference.
     @discardableResult
     mutating func take(_ change: Change) -> Set<RecordName> {
         var released: Set<RecordName> = []
@@ -89,9 +86,7 @@ struct Pointer: Sendable {
         return released
     }
 
-    /// Adds the members that a switch leaves unchanged to their group's previous set, so that the previous set is complete.
-    ///
-    /// - Returns: The files that have lost their last reference.
+    /// Adds the members that a switch leaves unchanged to their group's previous set, and returns the files without a reference.
     private mutating func keepPrevious(of set: String, beside activated: [String: Place]) -> Set<RecordName> {
         guard let members = groups[set]?.keys, members.contains(where: { activated[$0] != nil }) else { return [] }
         var released: Set<RecordName> = []
@@ -113,9 +108,7 @@ struct Pointer: Sendable {
         groups[group, default: [:]][identifier] = rank
     }
 
-    /// Replaces or removes a waiting set.
-    ///
-    /// - Returns: The files of the replaced set.
+    /// Replaces or removes a waiting set, and returns its files.
     private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<RecordName> {
         let old = pending[set] ?? [:]
         for identifier in old.keys {
@@ -129,7 +122,6 @@ struct Pointer: Sendable {
 }
 
 extension Pointer.Change {
-    /// The step as it is saved.
     var bytes: [UInt8] {
         var writer = ByteWriter()
         switch self {
@@ -165,7 +157,6 @@ extension Pointer.Change {
         return writer.bytes
     }
 
-    /// Reads a step that the journal has saved.
     init(reading bytes: UnsafeRawBufferPointer) throws(ByteReader.Foreign) {
         var reader = ByteReader(bytes)
         switch try reader.number() {

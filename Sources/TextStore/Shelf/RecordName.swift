@@ -13,7 +13,6 @@ struct RecordName: Hashable, Sendable {
     /// Returns the SHA-256 of a string in composed normal form, so that two spellings of one string are one name.
     static func digest(of name: String) -> SHA256.Digest { SHA256.digest(of: Array(name.normalFormC.utf8)) }
 
-    /// Makes a name for a new record of a text.
     init(of identifier: String) {
         self.identifier = Self.digest(of: identifier)
         random = UInt64.random(in: .min ... .max)

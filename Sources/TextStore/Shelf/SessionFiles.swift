@@ -3,26 +3,18 @@ internal import StoreFiles
 internal import StorePlatform
 
 extension SealedFile {
-    /// Writes a file of a session in one step.
-    ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the old file then remains.
+    /// Writes a file of a session in one step. If that fails, the old file remains.
     func save(_ content: [UInt8], as name: String, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
         do throws(StoreError) { try write(content, as: name, in: directory, options: options) } catch { throw .saving(error) }
     }
 
-    /// Returns the reader of a session's directory.
-    ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``.
     static func reader(_ directory: Directory) throws(TextStoreError) -> Reader {
         do throws(StoreError) { return Reader(.session, in: try DirectoryHandle(opening: directory)) } catch { throw .reading(error) }
     }
 }
 
 extension SealedFile.Reader {
-    /// Reads a file of a session.
-    ///
-    /// - Returns: The body's result; `nil` if the file does not exist.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
+    /// Reads a file of a session; `nil` if it does not exist.
     mutating func load<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(TextStoreError) -> Value? {
         do throws(StoreError) { return try read(name, body) } catch { throw .reading(error) }
     }
@@ -30,8 +22,6 @@ extension SealedFile.Reader {
 
 extension Directory {
     /// Makes the directory of a session, unless it exists.
-    ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``.
     func make(_ options: FileWriteOptions) throws(TextStoreError) {
         do throws(StoreError) { try create(durability: options.durability) } catch { throw .disk("create the session's directory", error) }
     }

@@ -34,39 +34,34 @@ extension Shelf {
     /// Reads the changes of other stores of this session; floors only rise.
     func catchUp() {
         if let reading = pointerJournal.read() {
-            faults += reading.faults
             // Files that cannot be read change nothing that is known.
             var newest = reading.entries.isEmpty && pointerJournal.isRefused ? pointer : Pointer()
-            for entry in reading.entries {
-                if let change: Pointer.Change = read(
-                    entry, of: pointerJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) })
-                {
-                    newest.take(change)
-                }
-            }
+            for change in values(reading, of: pointerJournal, Pointer.Change.init(reading:)) { newest.take(change) }
             pointer = newest
             isForeign = true
         }
         if let reading = floorJournal.read() {
-            faults += reading.faults
             floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
-            for entry in reading.entries {
-                if let found: Floors = read(entry, of: floorJournal, { bytes throws(ByteReader.Foreign) in try .init(reading: bytes) }) {
-                    floors.formMaximum(found)
-                }
-            }
+            for found in values(reading, of: floorJournal, Floors.init(reading:)) { floors.formMaximum(found) }
         }
     }
 
-    private func read<Value>(
-        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> Value
-    ) -> Value? {
-        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(ByteReader.Foreign) in try body(bytes) } }
-        if case .success(let value) = read { return value }
-        let path = directory.path(of: journal.file(0))
-        faults.append(
-            TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use one version"))
-        return nil
+    private func values<Value>(
+        _ reading: Journal.Reading, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(ByteReader.Foreign) -> Value
+    ) -> [Value] {
+        faults += reading.faults
+        var values: [Value] = []
+        for entry in reading.entries {
+            let read = entry.content.withUnsafeBytes { bytes in Result { () throws(ByteReader.Foreign) in try body(bytes) } }
+            if case .success(let value) = read {
+                values.append(value)
+                continue
+            }
+            let path = directory.path(of: journal.file(0))
+            faults.append(
+                TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; use one version"))
+        }
+        return values
     }
 
     // MARK: Publishing
@@ -74,13 +69,8 @@ extension Shelf {
     /// The texts that the session shows.
     var registered: Set<String> { session.read { $0.loaded } }
 
-    /// Publishes the records of some texts to the session, in one step with another change of it; bundled texts that become visible raise
-    /// their floors.
-    ///
-    /// - Parameters:
-    ///   - identifiers: Registered texts with changed records or floors.
-    ///   - outcome: The outcome of the call so far.
-    ///   - change: A change of the session in the same step.
+    /// Publishes the records of registered texts to the session, in one step with another change of it; bundled texts that become visible
+    /// raise their floors.
     func publish(_ identifiers: [String] = [], _ outcome: Outcome = Outcome(), _ change: Change = { _ in }) -> Outcome {
         var identifiers = identifiers
         var outcome = outcome
@@ -134,15 +124,11 @@ extension Shelf {
         bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
     }
 
-    private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
+    /// Reads the records of texts, registered or not.
+    @discardableResult
+    func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
         return identifiers.map { ($0, held($0)) }
-    }
-
-    /// Reads the records of texts, registered or not.
-    func read(_ identifiers: [String]) {
-        preload(identifiers)
-        for identifier in identifiers { _ = held(identifier) }
     }
 
     /// Reads the active records of several texts concurrently, because a start waits for all of them.
@@ -223,10 +209,7 @@ extension Shelf {
 
     /// Raises and saves the floors of places that have become active.
     func activated(_ places: [String: Pointer.Place]) -> [VersionIncrease] {
-        var increases: [VersionIncrease] = []
-        for (identifier, place) in places.sorted(by: { $0.key < $1.key }) {
-            if let increase = floors.activated(identifier, rank: place.rank, digest: place.digest) { increases.append(increase) }
-        }
+        let increases = risen(places.sorted { $0.key < $1.key }.map { ($0.key, $0.value.rank, $0.value.digest) })
         if !places.isEmpty { saveFloors(Array(places.keys)) }
         return increases
     }

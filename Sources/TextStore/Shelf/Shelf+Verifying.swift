@@ -1,11 +1,9 @@
 /// Verification of records before the session shows them.
 ///
-/// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records
+/// Verification is asynchronous and the shelf's methods never suspend, so the store verifies between two calls: it takes the records
 /// without a verdict, and returns the verdicts. A refused record counts as a damaged one.
 extension Shelf {
-    /// Keeps a record that was read from its file.
-    ///
-    /// - Returns: The record; `nil` if the verifier has refused it or has not seen it yet.
+    /// Keeps a record that was read from its file. Returns `nil` if the verifier has refused it or has not seen it yet.
     func count(_ record: TextRecord, _ file: RecordName) -> TextRecord? {
         guard verifies else {
             loaded[file] = record
@@ -19,20 +17,18 @@ extension Shelf {
         return loaded[file]
     }
 
-    /// Reads the records of some texts that the session would show, and returns those without a verdict.
+    /// Reads the records of some or all registered texts that the session would show, and returns those without a verdict.
     ///
-    /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all registered ones.
-    ///   - withPending: Whether to include the waiting sets, registered or not.
+    /// - Parameter withPending: Whether to include the waiting sets, registered or not.
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }
         catchUp()
         let identifiers = identifiers ?? Array(registered), hadDamage = !damaged.isEmpty
-        read(identifiers)
+        held(identifiers)
         // The session lacks the previous records of the other texts, and needs them to restore the previous set.
         if hadDamage != !damaged.isEmpty { isForeign = true }
         // Previous records, including those of a whole set, may be shown instead of refused ones.
-        if !damaged.isEmpty { read(identifiers + registered) }
+        if !damaged.isEmpty { held(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {
             for (identifier, place) in pointer.pending.values.joined() {
@@ -69,7 +65,6 @@ extension Shelf {
 }
 
 extension TextRecord {
-    /// The same record, marked as verified.
     fileprivate var verified: TextRecord {
         var facts = facts
         facts.isVerified = true

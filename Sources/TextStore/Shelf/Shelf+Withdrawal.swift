@@ -27,9 +27,7 @@ extension Shelf {
         return newest.flatMap { withdrawal(of: set, found, by: $0) }
     }
 
-    /// Removes the waiting sets that a manifest withdraws.
-    ///
-    /// - Returns: The texts of these sets.
+    /// Removes the waiting sets that a manifest withdraws, and returns their texts.
     func dropWithdrawn(by manifest: VersionManifest, _ outcome: inout Outcome) throws(TextStoreError) -> [String] {
         var dropped: [String] = [], texts: [String] = []
         for (set, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {

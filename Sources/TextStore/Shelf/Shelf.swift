@@ -21,7 +21,6 @@ actor Shelf {
     let lock: SessionLock
     /// The locked file during an operation under the session's lock.
     var lockFile: WritableFile?
-    /// The follower of the lock file.
     nonisolated let follower: FileFollower
     private let executor = DiskExecutor()
     var pointer = Pointer()
@@ -87,14 +86,9 @@ actor Shelf {
 
     // MARK: Registering
 
-    /// Reads the records of texts. The first call also reads the pointer and the floors.
+    /// Reads the records of texts, which the session counts as loaded from now on. The first call also reads the pointer and the floors.
     ///
     /// The cost depends on these texts only, not on those admitted before.
-    ///
-    /// - Parameters:
-    ///   - identifiers: The texts, which the session counts as loaded from now on.
-    ///   - bundled: The results of reading their bundled files.
-    ///   - activatesPending: Whether the first call activates waiting sets.
     func admit(
         _ identifiers: [String], _ bundled: [String: Result<SessionState.BundledText, TextStoreError>] = [:], activatesPending: Bool
     ) -> Outcome {
@@ -140,12 +134,9 @@ actor Shelf {
 
     // MARK: Storing
 
-    /// Stores a whole set of fetched texts.
+    /// Stores a whole set of fetched texts, which becomes active or waits.
     ///
     /// - Parameters:
-    ///   - set: The set's key.
-    ///   - records: The set's texts.
-    ///   - isActivated: Whether the set becomes active; otherwise it waits.
     ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
     ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
@@ -272,11 +263,7 @@ actor Shelf {
     ///
     /// The sets are removed before the edition is saved, so a process killed in between fetches the manifest again.
     ///
-    /// - Parameters:
-    ///   - manifest: The manifest.
-    ///   - policy: Supplies the highest epoch accepted without verification, and the largest revision jump that causes no event.
-    ///   - isVerified: Whether the app's verifier has accepted the manifest.
-    ///   - counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
+    /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
     /// - Returns: `nil` if it does not count; the shelf remains unchanged.
     /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
     ///   or ``TextStoreError/Code/fileSystem``.
@@ -303,8 +290,6 @@ actor Shelf {
     }
 
     /// Checks that no process has accepted a newer manifest than one that the origin confirms.
-    ///
-    /// - Throws: ``TextStoreError/Code/outdatedManifest``.
     func checkOrder(of manifest: VersionManifest, _ policy: TextStorePolicy) throws(TextStoreError) {
         catchUp()
         // It was verified when it was accepted.
@@ -328,9 +313,36 @@ actor Shelf {
                 + "in its policy")
     }
 
-    /// Returns the events of a higher edition.
+    /// Carries out the epoch and the rollbacks of the bundled manifest (T16), which is part of the app and needs no verification.
     ///
-    /// - Parameter jump: The largest increase of the revision that causes no event.
+    /// The order counts if its edition is above every accepted one: an older app, or a bundle older than the origin's manifest, orders
+    /// nothing. A bundle without a higher epoch and without an effective rollback changes nothing, so the origin's manifests of its epoch
+    /// remain acceptable. The session learns of the new floors by the next ``publish(_:_:_:)``.
+    ///
+    /// - Returns: The registered texts whose floors have changed, and the events.
+    func carryOut(_ manifest: VersionManifest) -> (changed: [String], Outcome) {
+        guard let edition = manifest.edition, edition.epoch > 0 || manifest.entries.contains(where: { $0.value.isRollback }) else {
+            return ([], Outcome())
+        }
+        let seen: Edition?, changed: [String]
+        do throws(TextStoreError) {
+            try directory.make(options)
+            (seen, changed) = try locked { () throws(TextStoreError) in
+                catchUp()
+                let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
+                if floors.edition != seen { saveFloors(changed) }
+                return (seen, changed)
+            }
+        } catch {
+            // The order counts in memory, and the same bundle repeats it at the next start.
+            faults.append(error)
+            (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
+        }
+        let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
+        return (changed.filter(registered.contains), Outcome(events: events))
+    }
+
+    /// Returns the events of a higher edition; an increase of the revision by a jump or less causes none.
     static func events(from seen: Edition?, to found: Edition, _ jump: UInt64) -> [TextStoreEvent] {
         var events: [TextStoreEvent] = []
         if let seen, seen.epoch < found.epoch { events.append(.epochRaised(from: seen.epoch, to: found.epoch)) }
@@ -343,10 +355,9 @@ actor Shelf {
         return events
     }
 
-    /// Saves the manifest's record after a fetch, unless that fetch was abandoned, or another process has saved a newer manifest.
+    /// Saves the manifest's record after a fetch, unless that was abandoned, or another process has saved a newer manifest.
     ///
     /// - Parameter began: When the fetch began. A failed one replaces no record that another process has saved since.
-    /// - Returns: The fault of the save, if any.
     func keep(_ record: ManifestRecord, of ticket: UInt64, since began: Date) -> TextStoreError? {
         guard session.read({ $0.manifestFlight == ticket }) else { return nil }
         if record.failures > 0, let endedAt = record.attemptedAt, let saved = manifestFile.load().copies.first?.value,

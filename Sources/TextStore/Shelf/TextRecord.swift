@@ -58,10 +58,7 @@ final class TextRecord: Equatable, Sendable {
         }
     }
 
-    /// Reads a record.
-    ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` if the file is damaged or missing; a missing file is damage, because the pointer names
-    ///   it.
+    /// Reads a record. A missing file counts as damaged, because the pointer names it.
     static func read(
         _ place: Pointer.Place, of identifier: String, in directory: Directory, with reader: inout SealedFile.Reader
     ) throws(TextStoreError) -> TextRecord {

@@ -125,11 +125,6 @@ public struct BundleFile: Hashable, Sendable {
         self.subdirectory = subdirectory
     }
 
-    /// Returns the URL of the file; `nil` if the bundle does not contain it.
-    func url(in bundle: Bundle) -> URL? {
-        bundle.url(forResource: fileName, withExtension: fileExtension, subdirectory: subdirectory)
-    }
-
     /// The path with subdirectory and extension, for messages.
     var path: String {
         (subdirectory.map { $0 + "/" } ?? "") + fileName + (fileExtension.map { "." + $0 } ?? "")

@@ -13,10 +13,7 @@ enum TextValidation {
         var sha256: String?
     }
 
-    /// Checks the bytes of a response.
-    ///
-    /// - Returns: The text, without its byte order mark.
-    /// - Throws: The reason for a refusal, without the identifier.
+    /// Checks a response, and returns its text without a byte order mark; the reason for a refusal does not name the text.
     static func text(of response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
         let allowsMarkup = try check(response, expected)
         let text: String
@@ -34,10 +31,7 @@ enum TextValidation {
         return text
     }
 
-    /// Checks size, digest, and declared type, without parsing the bytes.
-    ///
-    /// - Returns: Whether the type allows HTML.
-    /// - Throws: The reason for a refusal, without the identifier.
+    /// Checks size, digest, and declared type, without parsing the bytes. Returns whether the type allows HTML.
     @discardableResult
     static func check(_ response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
         let bytes = response.bytes
@@ -104,10 +98,7 @@ enum TextValidation {
 extension TextStoreError {
     /// Makes the error with which a store would refuse a file of a server; `nil` if the file is a text.
     ///
-    /// - Parameters:
-    ///   - bytes: The file.
-    ///   - markupType: The type of a file that may contain HTML, which the source of the text then declares; `nil` for a plain text.
-    ///   - limit: The largest number of bytes.
+    /// - Parameter markupType: The type of a file that may contain HTML, which the text's source then declares; `nil` for a plain text.
     package init?(refusing bytes: Data, markupType: String? = nil, limit: Int = 1_000_000) {
         let response = RemoteText(bytes: bytes, contentType: markupType ?? "text/plain")
         do throws(TextStoreError) {

@@ -12,9 +12,7 @@ extension SemanticVersion {
         case hasForeignCharacter = "it has an invalid character"
     }
 
-    /// Parses a version in one pass over its UTF-8.
-    ///
-    /// - Returns: The flaw, or `nil`.
+    /// Parses a version in one pass over its UTF-8; returns the flaw, or `nil`.
     @inlinable @inline(__always)
     static func read(_ text: String, _ mode: Mode, _ parts: inout Parts) -> Flaw? {
         // Only strings bridged from Objective-C lack contiguous UTF-8.

@@ -75,7 +75,7 @@ struct LanguageTests {
         #expect(try await shown(next) == "fr 1.0.0 bundle: Bundled eula in fr")
         try await next.setLanguages(["es", "en"])
         #expect(try await shown(next) == "en 3.0.0 cache: Remote eula/en 3.0.0")
-        let floors = await next.engine.shelf.floors.texts.mapValues { $0.rank.version?.description }
+        let floors = await next.shelf.floors.texts.mapValues { $0.rank.version?.description }
         #expect(floors == ["eula/en": "3.0.0", "eula/de": "2.0.0", "eula/fr": "1.0.0"])
     }
 

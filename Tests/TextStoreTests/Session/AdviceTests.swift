@@ -64,9 +64,9 @@ struct AdviceTests {
         advise(nil)
         let first = try await bench.started()
         try await read(first)
-        var record = try #require(first.engine.session.read { $0.manifestRecord })
+        var record = try #require(first.session.read { $0.manifestRecord })
         record.pause = pause
-        _ = try first.engine.shelf.manifestFile.save(record, serial: 1)
+        _ = try first.shelf.manifestFile.save(record, serial: 1)
         let next = try await bench.started()
         bench.time.advance(by: .seconds(3600))
         try await read(next)
@@ -125,7 +125,7 @@ struct AdviceTests {
     @Test func `C24: an observed store repeats a failed check after the delay, even if the clock is set back meanwhile`() async throws {
         advise("600")
         let store = try await bench.started()
-        let session = store.engine.session
+        let session = store.session
         let observing = Task { [bench] in for await _ in store.publish(bench.source("eula")) {} }
         defer { observing.cancel() }
         func waitForFailures(_ count: Int) async throws {
@@ -137,7 +137,7 @@ struct AdviceTests {
             bench.time.shiftDate(by: .seconds(-299))
             // Sets the timer anew.
             session.update { $0.timer = nil }
-            store.engine.arm()
+            store.arm()
             #expect(count == expected - 1)
             bench.time.advance(by: .seconds(300))
             try await waitForFailures(expected)

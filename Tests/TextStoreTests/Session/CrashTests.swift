@@ -42,7 +42,7 @@ struct CrashTests {
             let isWhole = words[0] == source.identifier && words[2].utf8.count == (Int(words[1]) ?? 0) * 7919 % 6000
             #expect(isWhole && text.version?.description == "\(words[1]).0.0", "seed \(seed): \(source.identifier) is torn")
             #expect(!text.isBelowFloor, "seed \(seed): \(source.identifier) \(words[1]) went backwards")
-            let floor = await store.engine.shelf.floors.texts[source.identifier]?.rank.version
+            let floor = await store.shelf.floors.texts[source.identifier]?.rank.version
             #expect(floor == text.version, "seed \(seed): the floor of \(source.identifier) \(words[1]) is lost")
             versions.append(Int(words[1]))
         }

@@ -20,9 +20,9 @@ struct CrowdedSessionTests {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "many", directory: place.file("state"), bundle: try place.bundle("none", [:]),
-            fetcher: ClosureFetcher { url in
-                let name = url.lastPathComponent
-                return name == "versions.json" ? manifest : "Text of \(name)"
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                let name = file.url.lastPathComponent
+                return text(name == "versions.json" ? manifest : "Text of \(name)")
             }, time: time)
         let sources = names.map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
         try await store.register(sources)
@@ -32,7 +32,7 @@ struct CrowdedSessionTests {
                 return ""
             }
         }
-        try await store.engine.session.wait { $0.observers.count == names.count ? () : nil }
+        try await store.session.wait { $0.observers.count == names.count ? () : nil }
         time.reset()
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for (name, observer) in zip(names, observers) { #expect(await observer.value == "Text of \(name)") }
@@ -44,12 +44,13 @@ struct CrowdedSessionTests {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "quiet", directory: place.file("state"), bundle: try place.bundle("none", [:]),
-            fetcher: ClosureFetcher { "Text of \($0.lastPathComponent)" }, policy: TextStorePolicy(textExpiry: .seconds(60)), time: time)
+            fetcher: RevalidatingClosureFetcher { file, _ in text("Text of \(file.url.lastPathComponent)") },
+            policy: TextStorePolicy(textExpiry: .seconds(60)), time: time)
         let sources = ["one", "other"].map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
         try await store.register(sources)
         for source in sources { _ = try await store.text(for: source, awaiting: patient) }
         for source in sources { _ = try await store.text(for: source) }
-        let session = store.engine.session
+        let session = store.session
         #expect(session.read { $0.quiet("one") != nil && $0.quiet("other") != nil })
         session.update { $0.setFlight(1, of: "text/one") }
         #expect(session.read { $0.quiet("one") == nil && $0.quiet("other") != nil })
@@ -58,13 +59,7 @@ struct CrowdedSessionTests {
     }
 }
 
-private struct ClosureFetcher: RevalidatingFetcher {
-    var body: @Sendable (URL) -> String
-
-    func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        .modified(RemoteText(bytes: Data(body(file.url).utf8), contentType: "text/plain"))
-    }
-}
+private func text(_ text: String) -> FetchResult<RemoteText> { .modified(RemoteText(bytes: Data(text.utf8), contentType: "text/plain")) }
 
 /// Counts the reads of the date.
 private final class CountingTime: TimeSource {

@@ -80,10 +80,10 @@ struct ExpiryTests {
         try await seen.wait { $0 == ["Notes 1"] ? () : nil }
         try await bench.time.sleepers(atLeast: 1)
         observing.cancel()
-        try await store.engine.session.wait { $0.observers.isEmpty ? () : nil }
+        try await store.session.wait { $0.observers.isEmpty ? () : nil }
         bench.time.advance(by: .seconds(7200))
-        try await store.engine.session.wait { $0.timer == nil ? () : nil }
-        #expect(store.engine.session.read { $0.flights.isEmpty })
+        try await store.session.wait { $0.timer == nil ? () : nil }
+        #expect(store.session.read { $0.flights.isEmpty })
         #expect(try await store.text(for: notes, awaiting: patient).text == "Notes 1")
         #expect(statuses == [200, 304])
     }

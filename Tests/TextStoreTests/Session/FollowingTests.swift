@@ -21,7 +21,7 @@ struct FollowingTests {
     }
 
     private var lockPath: URL {
-        URL(filePath: store.engine.shelf.manifestFile.directory.path(of: SessionLock.fileName), directoryHint: .notDirectory)
+        URL(filePath: store.shelf.manifestFile.directory.path(of: SessionLock.fileName), directoryHint: .notDirectory)
     }
 
     /// Registers texts without a server.
@@ -33,7 +33,7 @@ struct FollowingTests {
     private func other() async throws -> Shelf {
         let other = try bench.store()
         try await other.register([TextSource(identifier: "eula"), TextSource(identifier: "privacy")])
-        return other.engine.shelf
+        return other.shelf
     }
 
     private func switches(_ shelf: Shelf, _ identifier: String, _ version: Int) async throws {
@@ -48,7 +48,7 @@ struct FollowingTests {
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
         // Watched before the change, so this tests the notice and not the first pass.
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         for version in 2...5 {
             try await switches(other, "eula", version)
             try await shown.wait(for: (1...version).map { "eula \($0)" })
@@ -66,9 +66,9 @@ struct FollowingTests {
         try await register("eula", "privacy")
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         _ = try await other.store("text/eula", [record("eula", "2.0.0", "eula 2")], isActivated: false)
-        try await until { await store.engine.shelf.pointer.pending.count == 1 }
+        try await until { await store.shelf.pointer.pending.count == 1 }
         #expect(shown.texts == ["eula 1"])
         #expect(try await other.activatePending().hasSwitched)
         try await shown.wait(for: ["eula 1", "eula 2"])
@@ -92,15 +92,15 @@ struct FollowingTests {
         let other = try await other()
         try await register("eula")
         let shown = Shown(store, "eula")
-        try await until { await store.engine.shelf.isFollowing }
-        try await until { !store.engine.shelf.follower.state.withLock { $0.isScheduled } }
+        try await until { await store.shelf.isFollowing }
+        try await until { !store.shelf.follower.state.withLock { $0.isScheduled } }
         // From here on, the store runs no pass by itself.
-        store.engine.shelf.follower.state.withLock { $0.isScheduled = true }
-        try await switches(store.engine.shelf, "eula", 1)
+        store.shelf.follower.state.withLock { $0.isScheduled = true }
+        try await switches(store.shelf, "eula", 1)
         try await shown.waitForLast("eula 1")
-        #expect(try await store.engine.shelf.follow {}?.isForeign == false)
+        #expect(try await store.shelf.follow {}?.isForeign == false)
         try await switches(other, "eula", 2)
-        #expect(try await store.engine.shelf.follow {}?.isForeign == true)
+        #expect(try await store.shelf.follow {}?.isForeign == true)
     }
 
     @Test func `D9: a store follows only while its texts are observed`() async throws {
@@ -108,14 +108,14 @@ struct FollowingTests {
         try await switches(other, "eula", 1)
         try await register("eula")
         #expect(line(try await store.text(for: "eula")) == "1.0.0 cache: eula 1")
-        #expect(await !store.engine.shelf.isFollowing)
+        #expect(await !store.shelf.isFollowing)
         let first = Shown(store, "eula"), second = Shown(store, "eula")
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         first.task.cancel()
         try await switches(other, "eula", 2)
         try await second.wait(for: ["eula 1", "eula 2"])
         second.task.cancel()
-        try await until { await !store.engine.shelf.isFollowing }
+        try await until { await !store.shelf.isFollowing }
         try await switches(other, "eula", 3)
         // The next observer receives the changes that were made meanwhile.
         try await Shown(store, "eula").waitForLast("eula 3")
@@ -123,9 +123,9 @@ struct FollowingTests {
 
     @Test func `D9: an observer that precedes the registration and the directory receives the first text`() async throws {
         let shown = Shown(store, "eula")
-        try await until { store.engine.session.read { !$0.observers.isEmpty } }
+        try await until { store.session.read { !$0.observers.isEmpty } }
         try await register("eula")
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         try await switches(try await other(), "eula", 1)
         try await shown.waitForLast("eula 1")
     }
@@ -136,13 +136,13 @@ struct FollowingTests {
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
         for version in 2...3 {
-            try await until { await store.engine.shelf.isFollowing }
+            try await until { await store.shelf.isFollowing }
             try removeFollowed(lockPath.deletingLastPathComponent())
             // Made again by the next save, or by the follower if that is earlier.
             try await switches(try await other(), "eula", version)
             try await shown.waitForLast("eula \(version)")
         }
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         try removeFollowed(lockPath.deletingLastPathComponent())
         // Made again although no other store writes.
         try await until { FileManager.default.fileExists(atPath: lockPath.path(percentEncoded: false)) }
@@ -157,10 +157,10 @@ struct FollowingTests {
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
         for version in 2...4 {
-            try await until { await store.engine.shelf.isFollowing }
+            try await until { await store.shelf.isFollowing }
             let old = try #require(try FileStatus.of(path: lockPath.path(percentEncoded: false))).inode
             try Data().write(to: lockPath, options: .atomic)
-            try await until { store.engine.shelf.follower.state.withLock { $0.inode.map { $0 != old } ?? false } }
+            try await until { store.shelf.follower.state.withLock { $0.inode.map { $0 != old } ?? false } }
             try await switches(other, "eula", version)
             try await shown.waitForLast("eula \(version)")
         }
@@ -171,10 +171,10 @@ struct FollowingTests {
         let state = bench.place.file("state")
         try Data().write(to: state)
         let shown = Shown(store, "eula")
-        try await until { store.engine.shelf.follower.state.withLock { $0.backOff ?? .zero >= .seconds(2) } }
+        try await until { store.shelf.follower.state.withLock { $0.backOff ?? .zero >= .seconds(2) } }
         #expect(bench.events.faults.map(\.code) == [.fileSystem])
         try FileManager.default.removeItem(at: state)
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         try await switches(try await other(), "eula", 1)
         try await shown.waitForLast("eula 1")
         #expect(bench.events.faults.count == 1)
@@ -248,7 +248,7 @@ struct FollowingProcessTests {
             }
         }
         defer { task.cancel() }
-        try await until { await store.engine.shelf.isFollowing }
+        try await until { await store.shelf.isFollowing }
         #expect(try start(1, 3).wait())
         try await until { versions.current.last == 3 }
         #expect(try start(1, 0, "clearing").wait())

@@ -16,9 +16,7 @@ struct ForgettingTests {
 
     private var directory: Directory { Directory(path: bench.place.url.path(percentEncoded: false)) }
 
-    private func shelf() -> Shelf {
-        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
-    }
+    private func shelf() -> Shelf { bench.place.shelf() }
 
     @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {
         bench.serve(eula: 2)
@@ -33,31 +31,18 @@ struct ForgettingTests {
     }
 
     @Test func `T7: part of a set is not stored after another process has cleared the rest`() async throws {
-        func record(_ name: String, _ version: String) -> TextRecord {
-            TextRecord(
-                identifier: name, text: version,
-                facts: TextRecord.Facts(
-                    version: SemanticVersion(version), digest: digest(version), fileDigest: digest(version), isVerified: true,
-                    fetchedAt: Date()))
-        }
         let names = ["eula", "privacy"]
-        let (first, second) = (shelf(), shelf())
-        for shelf in [first, second] {
-            try shelf.session.update { session in
-                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
-            }.get()
-            _ = await shelf.admit(names, activatesPending: false)
-        }
-        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true)
+        let (first, second) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
+        _ = try await first.store("group/g", names.map { record($0, "1.0.0", "one") }, isActivated: true)
         _ = try await second.clear()
         let error = await #expect(throws: TextStoreError.self) {
-            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true)
+            try await first.store("group/g", [record("eula", "2.0.0", "two")], isActivated: true)
         }
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
         // The session has now read the clearing, and accepts the whole set.
         _ = await first.publish()
-        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true)
+        _ = try await first.store("group/g", names.map { record($0, "2.0.0", "two") }, isActivated: true)
         #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
     }
 
@@ -138,11 +123,9 @@ struct ForgettingTests {
         let hasBegun = WatchedState(0)
         // More waits than the concurrency runtime of a small machine has threads.
         let waiting = (0..<8).map { number in
-            Task { [directory] in
+            Task { [directory, shelf = shelf()] in
                 hasBegun.update { $0 += 1 }
                 if number.isMultiple(of: 2) {
-                    let shelf = Shelf(
-                        directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
                     _ = try await shelf.accept(revision: 1)
                 } else {
                     let ledger = AcceptanceLedger(directory: directory, options: FileWriteOptions(), patience: .seconds(600))

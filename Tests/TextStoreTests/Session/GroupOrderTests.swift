@@ -20,14 +20,7 @@ struct GroupOrderTests {
 
     enum Step: String, CaseIterable, Sendable { case eula, privacy, versions }
 
-    private static var permutations: [[Step]] {
-        func all(_ steps: [Step]) -> [[Step]] {
-            steps.isEmpty ? [[]] : steps.flatMap { first in all(steps.filter { $0 != first }).map { [first] + $0 } }
-        }
-        return all(Step.allCases)
-    }
-
-    @Test(arguments: permutations)
+    @Test(arguments: Step.permutations)
     func `T2, T3, T7: registering a group one by one never shows a bundled text that its cached set overrides, nor raises its floor`(
         steps: [Step]
     ) async throws {
@@ -52,12 +45,12 @@ struct GroupOrderTests {
             }
             #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2")
             #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2")
-            let floors = await store.engine.shelf.floors.texts
+            let floors = await store.shelf.floors.texts
             #expect(floors.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "2.0.0"])
         }
     }
 
-    @Test(arguments: permutations)
+    @Test(arguments: Step.permutations)
     func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")
@@ -76,7 +69,7 @@ struct GroupOrderTests {
         }
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
         #expect(line(try await store.text(for: bench.source("privacy"))) == "2.0.0 cache: Remote privacy 2")
-        #expect(await store.engine.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
+        #expect(await store.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
         try await store.clear()
         #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
@@ -165,7 +158,7 @@ struct GroupOrderTests {
                 let text = try await oneByOne.text(for: source)
                 #expect(try await atOnce.text(for: source) == text && text.version == SemanticVersion("\(version).0.0"))
             }
-            #expect(await oneByOne.engine.shelf.floors == atOnce.engine.shelf.floors)
+            #expect(await oneByOne.shelf.floors == atOnce.shelf.floors)
         }
         #expect(bench.events.faults.isEmpty)
     }

@@ -29,11 +29,11 @@ struct LeavingTests {
         try await store?.register(bench.source("eula"))
         await store?.setVersionSource(bench.versions)
         _ = try await begun.wait { $0 == 1 ? () : nil }
-        weak let engine = store?.engine
+        weak let released = store
         let before = bench.place.files
         store = nil
         _ = try await ended.wait { $0 == 1 ? () : nil }
-        #expect(engine == nil)
+        #expect(released == nil)
         #expect(bench.place.files == before)
     }
 

@@ -14,16 +14,9 @@ struct OrderTests {
 
     enum Step: String, CaseIterable, Sendable { case eula, privacy, versions, again }
 
-    private static var permutations: [[Step]] {
-        func all(_ steps: [Step]) -> [[Step]] {
-            steps.isEmpty ? [[]] : steps.flatMap { first in all(steps.filter { $0 != first }).map { [first] + $0 } }
-        }
-        return all(Step.allCases)
-    }
-
     /// All orders; those that begin with the version source also with its response before the next step.
     private static let cases: [([Step], Bool)] =
-        permutations.map { ($0, false) } + permutations.filter { $0.first == .versions }.map { ($0, true) }
+        Step.permutations.map { ($0, false) } + Step.permutations.filter { $0.first == .versions }.map { ($0, true) }
 
     @Test(arguments: part(of: cases, each: 4))
     func `T2: every order of registrations, version source, and responses ends in the same state`(
@@ -103,7 +96,7 @@ struct OrderTests {
             let source = TextSource(identifier: name)
             #expect(try await many.text(for: source) == atOnce.text(for: source))
         }
-        #expect(await many.engine.shelf.floors == atOnce.engine.shelf.floors)
+        #expect(await many.shelf.floors == atOnce.shelf.floors)
         #expect(bench.events.faults.isEmpty)
     }
 
@@ -193,24 +186,6 @@ struct OrderTests {
         for name in ["eula", "privacy"] {
             #expect(try await store.text(for: bench.source(name, group: "legal")).version == SemanticVersion("2.0.0"))
         }
-    }
-
-    @Test func `T7: a damaged text restores the previous set as a whole`() async throws {
-        for version in [2, 3] {
-            bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
-            bench.serve("eula", "Remote terms \(version)")
-            bench.serve("privacy", "Remote privacy \(version)")
-            try await bench.started(group: "legal").refresh()
-        }
-        bench.origin.goDown()
-        let name = try #require(
-            bench.place.files.first { name in
-                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(14) == Data("Remote terms 3".utf8)) == true
-            })
-        #expect(try bench.place.damage(name) == 1)
-        let store = try await bench.started(group: "legal")
-        #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2 (below floor)")
-        #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2 (below floor)")
     }
 
     @Test func `T7: manual activation returns whether it switched a text, and launch activation waits for a start`() async throws {

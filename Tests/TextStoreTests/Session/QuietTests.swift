@@ -51,9 +51,12 @@ struct QuietTests {
         let time = InterruptedTime()
         let store = try TextStore(
             session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
-            fetcher: ClosureFetcher { _ in try await bench.time.sleep(until: .distantFuture) }, policy: TextStorePolicy(), time: time)
+            fetcher: RevalidatingClosureFetcher<RemoteFile, RemoteText> { _, _ in
+                try await bench.time.sleep(until: .distantFuture)
+                throw CancellationError()
+            }, time: time)
         try await bench.start(store)
-        let session = store.engine.session
+        let session = store.session
         let ticket = try #require(session.read { $0.manifestFlight })
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
@@ -62,22 +65,12 @@ struct QuietTests {
                     record.succeeded(at: time.date.addingTimeInterval(0.001), TextStorePolicy())
                     session.update { _ = $0.manifestEnded(ticket: ticket, record, nil, nil, at: SessionMoment(time)) }
                 }
-                store.engine.begin(["eula"])
+                store.begin(["eula"])
                 continuation.resume()
             }
         }
         try await session.wait { $0.manifestRecord?.attemptedAt != nil ? () : nil }
         #expect(session.read { $0.manifestFlight } == nil)
-    }
-}
-
-/// A fetcher that never responds.
-private struct ClosureFetcher: RevalidatingFetcher {
-    let wait: @Sendable (RemoteFile) async throws -> Void
-
-    func fetch(param: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        try await wait(param)
-        throw CancellationError()
     }
 }
 
@@ -87,7 +80,7 @@ private final class InterruptedTime: TimeSource {
 
     func interrupt(_ body: @escaping @Sendable () -> Void) { pending.withLock { $0 = body } }
 
-    var now: MonotonicInstant { TimeSourceOfSystem.now }
+    var now: MonotonicInstant { SystemTime().now }
 
     var date: Date {
         let date = Date()
@@ -107,10 +100,5 @@ private final class InterruptedTime: TimeSource {
         return date
     }
 
-    func sleep(until deadline: MonotonicInstant) async throws { try await TimeSourceOfSystem.time.sleep(until: deadline) }
-}
-
-private enum TimeSourceOfSystem {
-    static let time: any TimeSource = .system
-    static var now: MonotonicInstant { time.now }
+    func sleep(until deadline: MonotonicInstant) async throws { try await SystemTime().sleep(until: deadline) }
 }

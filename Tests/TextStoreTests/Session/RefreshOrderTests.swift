@@ -33,7 +33,7 @@ struct RefreshOrderTests {
     private func refresh(_ store: TextStore, times: Int = 1) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<times { group.addTask { try await store.refresh() } }
-            try await until("the refreshes wait") { store.engine.session.read { $0.refreshing } == times }
+            try await until("the refreshes wait") { store.session.read { $0.refreshing } == times }
             gate.update { $0 = true }
             try await group.waitForAll()
         }
@@ -57,7 +57,7 @@ struct RefreshOrderTests {
         let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()
         try await store.register(notes)
-        if hasManifest { await store.setVersionSource(bench.versions) } else { store.engine.begin(["notes"]) }
+        if hasManifest { await store.setVersionSource(bench.versions) } else { store.begin(["notes"]) }
         try await until("the request has arrived") { count("/notes.txt") == 1 }
         try await refresh(store)
         #expect(try await store.text(for: notes).text == "Notes 2")
@@ -94,7 +94,7 @@ struct RefreshOrderTests {
         let other = try await bench.started().refreshed()
         gate.update { $0 = true }
         #expect(try await store.text(for: bench.source("eula"), awaiting: patient).fallbackReason?.code == .unexpectedStatus)
-        #expect(other.engine.shelf.manifestFile.load().copies.first?.value.body != nil)
+        #expect(other.shelf.manifestFile.load().copies.first?.value.body != nil)
     }
 
     private func awaited(_ store: TextStore, byRefresh: Bool) async throws -> VersionedText {
@@ -114,7 +114,7 @@ struct RefreshOrderTests {
         try await until("the request has arrived") { count("/versions.json") == 1 }
         async let text = awaited(store, byRefresh: isRefresh)
         if isRefresh {
-            try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+            try await until("the refresh waits") { store.session.read { $0.refreshing } == 1 }
         } else {
             try await bench.time.sleepers(atLeast: 1)
         }
@@ -133,10 +133,10 @@ struct RefreshOrderTests {
         let store = try await bench.started()
         try await until("the request has arrived") { count("/versions.json") == 1 }
         let task = Task { try await store.refresh() }
-        try await until("the refresh waits") { store.engine.session.read { $0.refreshing } == 1 }
+        try await until("the refresh waits") { store.session.read { $0.refreshing } == 1 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(store.engine.session.read { $0.refreshing } == 0)
+        #expect(store.session.read { $0.refreshing } == 0)
         gate.update { $0 = true }
         try await store.refresh()
     }

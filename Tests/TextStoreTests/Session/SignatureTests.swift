@@ -87,7 +87,7 @@ struct SignatureTests {
         await store.setVersionSource(last)
         gate.update { $0 = true }
         await setting.value
-        let source = store.engine.session.read { $0.versionSource }
+        let source = store.session.read { $0.versionSource }
         #expect(source == last)
     }
 
@@ -224,7 +224,7 @@ struct SignatureTests {
         // The deadline of the verification counts from its begin.
         try await hasBegun.wait { $0 ? () : nil }
         try await bench.time.sleepers(atLeast: 1)
-        try await store.engine.session.wait { $0.flights.count == 1 && $0.manifestFlight == nil ? () : nil }
+        try await store.session.wait { $0.flights.count == 1 && $0.manifestFlight == nil ? () : nil }
         bench.time.advance(by: .seconds(30))
         let error = await #expect(throws: TextStoreError.self) { try await refreshing.value }
         #expect(error?.code == .verificationFailed && error?.identifier == "eula")
@@ -298,11 +298,11 @@ struct SignatureTests {
         try await started(nil).refresh()
         bench.origin.goDown()
         // This store reads the other one's files when it takes the session's lock.
-        store.engine.report(try await store.engine.shelf.accept(revision: 1))
+        store.report(try await store.shelf.accept(revision: 1))
         try await inside.wait { $0.last == 3 ? () : nil }
         #expect(line(try await store.text(for: bench.source("eula"))).hasPrefix("2.0.0 remote: Remote terms 2"))
         gate.update { $0 = true }
-        try await store.engine.session.wait { $0.resolved["eula"]?.text.version?.major == 3 ? () : nil }
+        try await store.session.wait { $0.resolved["eula"]?.text.version?.major == 3 ? () : nil }
         let text = try await store.text(for: bench.source("eula"))
         #expect(line(text) == "3.0.0 cache: Remote terms 3" && text.isVerified)
     }

@@ -145,10 +145,10 @@ struct LeftoverTests {
             // An ended iterator stays ended.
             return await states.next() == nil
         }
-        try await store.engine.session.wait { $0.observers["eula"] == 2 ? () : nil }
+        try await store.session.wait { $0.observers["eula"] == 2 ? () : nil }
         leaving.cancel()
         #expect(await leaving.value)
-        #expect(store.engine.session.read { $0.observers["eula"] } == 1)
+        #expect(store.session.read { $0.observers["eula"] } == 1)
         withExtendedLifetime(staying) {}
     }
 
@@ -202,10 +202,10 @@ struct LeftoverTests {
         var increases = store.versionIncreases.makeAsyncIterator()
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         try await store.refresh()
-        // The engine reports increases before the manifest's task ends.
-        for task in store.engine.tasks.withLock({ Array($0.values) }) { await task.value }
+        // The store reports increases before the manifest's task ends.
+        for task in store.tasks.withLock({ Array($0.values) }) { await task.value }
         #expect(line(try await store.text(for: "eula")) == "3.0.0 bundle: Bundled terms 3")
-        try #require(store.engine.session.read { $0.held["eula"]?.floor?.rank.version } == SemanticVersion("3.0.0"))
+        try #require(store.session.read { $0.held["eula"]?.floor?.rank.version } == SemanticVersion("3.0.0"))
         let increase = await increases.next()
         #expect(increase?.identifier == "eula" && increase?.from == SemanticVersion("2.0.0") && increase?.to == SemanticVersion("3.0.0"))
     }

@@ -175,18 +175,15 @@ struct PublishedSetTests {
                 name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(13) == Data("Remote eula 4".utf8)) == true
             })
         #expect(try bench.place.damage(name) == 1)
-        #expect(try await versions(bench.started(group: "legal")) == ["3.0.0", "3.0.0"])
+        let store = try await bench.started(group: "legal")
+        #expect(line(try await store.text(for: "eula")) == "3.0.0 cache: Remote eula 3 (below floor)")
+        #expect(line(try await store.text(for: "privacy")) == "3.0.0 cache: Remote privacy 3")
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
     }
 
     @Test func `T7: members are not stored beside members that another process has switched meanwhile`() async throws {
-        let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
-        for shelf in [one, other] {
-            try shelf.session.update { session in
-                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
-            }.get()
-            _ = await shelf.admit(names, activatesPending: false)
-        }
+        let names = Self.names
+        let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
         _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         _ = await other.publish()
         _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)

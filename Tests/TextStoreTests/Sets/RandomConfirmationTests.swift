@@ -57,7 +57,7 @@ struct RandomConfirmationTests {
         for name in names {
             let awaited = try await store.text(for: name, awaiting: .remote(timeout: .seconds(1)))
             let text = try await store.text(for: name)
-            guard let manifest = store.engine.session.read({ $0.manifest }) else { continue }
+            guard let manifest = store.session.read({ $0.manifest }) else { continue }
             let entry = manifest.entries[name]
             let isListed = entry?.version.description == text.version?.description
             let isConfirmed = isListed && entry?.sha256.map { $0 == text.digest } ?? true

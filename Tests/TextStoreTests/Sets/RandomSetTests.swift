@@ -139,7 +139,7 @@ struct RandomSetTests {
                 try? await store.refresh()
             }
             for (number, store) in stores.enumerated() {
-                let (tuple, floors) = store.engine.session.read { session in
+                let (tuple, floors) = store.session.read { session in
                     (Self.names.map { session.resolved[$0]?.text }, Self.names.map { session.held[$0]?.floor })
                 }
                 #expect(

@@ -137,7 +137,7 @@ struct RecoveryTests {
         bench.serve(manifest: manifest(1))
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .outdatedManifest && bench.origin.requests(to: "/versions.json").last?.status == 304)
-        #expect(store.engine.shelf.manifestFile.load().copies.first?.value.body == Data(manifest(2).utf8))
+        #expect(store.shelf.manifestFile.load().copies.first?.value.body == Data(manifest(2).utf8))
     }
 
     @Test func `T16: editions are ordered by epoch, then by revision, and decide which bundles include a rollback`() throws {

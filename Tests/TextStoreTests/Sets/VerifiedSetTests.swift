@@ -138,7 +138,7 @@ struct VerifiedSetTests {
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })
         try await bench.start(store)
-        let abandoned = store.engine.tasks.withLock { Array($0.values) }
+        let abandoned = store.tasks.withLock { Array($0.values) }
         #expect(abandoned.count == 1)
         if isCleared {
             try await store.clear()
@@ -146,7 +146,7 @@ struct VerifiedSetTests {
             await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json"))))
         }
         let refreshing = Task { try await store.refresh() }
-        try await store.engine.session.wait { $0.flights.isEmpty ? nil : () }
+        try await store.session.wait { $0.flights.isEmpty ? nil : () }
         late.update { $0 = true }
         for task in abandoned { await task.value }
         arrived.update { $0 = true }
@@ -217,12 +217,9 @@ struct VerifiedSetTests {
     func `T7: members are not stored beside a text whose bytes or version another process has changed`(
         version: String, text: String
     ) async throws {
-        let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
+        let names = Self.names
+        let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
         for shelf in [one, other] {
-            try shelf.session.update { session in
-                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
-            }.get()
-            _ = await shelf.admit(names, activatesPending: false)
             _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         }
         _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true)

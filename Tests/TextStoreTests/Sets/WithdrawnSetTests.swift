@@ -114,13 +114,8 @@ struct WithdrawnSetTests {
     func `T7: a waiting set stays only if the newest manifest lists exactly this set, registered or not`(
         row: (texts: String, isKept: Bool), isRegistered: Bool
     ) async throws {
-        let names = ["eula", "privacy"], shelf = bench.place.shelf()
-        if isRegistered {
-            try shelf.session.update { session in
-                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
-            }.get()
-            _ = await shelf.admit(names, activatesPending: false)
-        }
+        let names = ["eula", "privacy"]
+        let shelf = try await isRegistered ? bench.place.shelf(of: names) : bench.place.shelf()
         _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
         _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false)
         let manifest = try VersionManifest(parsing: Data(#"{"texts":{\#(row.texts)}}"#.utf8))

@@ -200,6 +200,16 @@ extension TemporaryDirectory {
             patience: hangLimit)
     }
 
+    /// Makes a shelf with registered texts of the group `g`.
+    func shelf(of names: [String]) async throws -> Shelf {
+        let shelf = shelf()
+        try shelf.session.update { session in
+            Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+        }.get()
+        _ = await shelf.admit(names, activatesPending: false)
+        return shelf
+    }
+
     /// Sets the time of a file's last change.
     func age(_ name: String, minutes: Double) throws {
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60 * minutes)], ofItemAtPath: file(name).path)
@@ -229,6 +239,16 @@ extension Shelf {
         manifest.revision = revision
         manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }
         return try accept(manifest, TextStorePolicy(), isVerified: false) ?? Outcome()
+    }
+}
+
+extension CaseIterable where Self: Equatable {
+    /// All orders of all cases.
+    static var permutations: [[Self]] {
+        func all(_ cases: [Self]) -> [[Self]] {
+            cases.isEmpty ? [[]] : cases.flatMap { first in all(cases.filter { $0 != first }).map { [first] + $0 } }
+        }
+        return all(Array(allCases))
     }
 }
 

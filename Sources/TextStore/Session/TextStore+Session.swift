@@ -1,60 +1,14 @@
 internal import Foundation
 import StoreCore
+internal import StoreFiles
 internal import StorePlatform
 
-/// Drives a session: carries out the fetches that its state decides on, and returns their results to it.
-@usableFromInline
-final class TextEngine: Sendable {
-    /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
-    let session = WatchedState(SessionState()) { $0.changed.take() }
-    let shelf: Shelf
-    let fetcher: any Origin<RemoteFile, RemoteText>
-    let bundle: Bundle
-    let policy: TextStorePolicy
-    let time: any TimeSource
-    /// Whether the clock is the system's, which has a cheaper, coarse variant.
-    private let isOnSystemTime: Bool
-    let verify: TextVerifier?
-    let onEvent: (@Sendable (TextStoreEvent) -> Void)?
-    let acceptances: AcceptanceLedger
-    let increases = Broadcast<VersionIncrease>()
-    /// The fetches in flight, by their tickets.
-    let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
-    /// Whether a task is verifying the records of another process.
-    let isVerifying = Lock(false)
-
-    init(
-        directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
-        time: any TimeSource, options: FileWriteOptions, patience: Duration, verify: TextVerifier?,
-        onEvent: (@Sendable (TextStoreEvent) -> Void)?
-    ) {
-        self.bundle = bundle
-        self.fetcher = fetcher
-        self.policy = policy
-        self.time = time
-        isOnSystemTime = time is SystemTime
-        self.verify = verify
-        self.onEvent = onEvent
-        shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil, patience: patience)
-        acceptances = AcceptanceLedger(
-            directory: directory, options: options, keepsEvidence: policy.evidence == .allAcceptances, patience: patience)
-    }
-
-    deinit {
-        // Callers and observers retain the engine, so any task still running is unwanted.
-        for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
-    }
-
-    /// The date for reads. The system's coarse clock may lag by some milliseconds, and expiry is then noticed that much later.
-    var quickDate: Date { isOnSystemTime ? Date(timeIntervalSince1970: coarseSeconds()) : time.date }
-
+/// Drives the session: carries out the fetches that its state decides on, and returns their results to it.
+extension TextStore {
     // MARK: Registering
 
-    func register(_ sources: [TextSource]) async throws {
-        let result = session.update { session in
-            Result { () throws(TextStoreError) in try session.register(sources) }
-        }
-        try result.get()
+    func add(_ sources: [TextSource]) async throws {
+        try session.update { session in Result { () throws(TextStoreError) in try session.register(sources) } }.get()
         let plain = session.read { $0.languages == nil } ? sources : sources.filter { $0.languages == nil }
         await admit(plain + session.update { $0.missingMembers() })
         if plain.count < sources.count { await finishSwitch() }
@@ -79,39 +33,9 @@ final class TextEngine: Sendable {
         if session.read({ !$0.observers.isEmpty }) { updateFollowing() }
     }
 
-    func setVersionSource(_ source: VersionSource) async {
-        let call = session.update { $0.ticket() }
-        let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
-        if let fault { report(.refused(fault)) }
-        for problem in bundled?.problems ?? [] { report(.refused(problem.refusal)) }
-        var ordered: [String] = []
-        if let bundled {
-            let (changed, outcome) = await shelf.carryOut(bundled)
-            ordered = changed
-            report(outcome)
-        }
-        let (record, manifest) = await keptManifest(of: source, call)
-        let moment = moment
-        let outcome = await shelf.publish(ordered) { session in
-            // A later call counts, even if this one has verified its saved manifest for longer.
-            guard call > session.sourceCall else { return }
-            session.sourceCall = call
-            // If the same source was set meanwhile, its manifest may be newer than the file read above.
-            guard session.versionSource != source else { return }
-            session.versionSource = source
-            session.bundledManifest = bundled
-            // Earlier fetches were planned without these versions.
-            session.forgetFetches()
-            session.setManifestRecord(record, at: moment)
-            session.replaceManifest(manifest)
-        }
-        report(outcome)
-        begin()
-    }
-
     /// Returns the saved manifest; `nil` if it has another address, or is older than one that was accepted.
     @concurrent
-    private func keptManifest(of source: VersionSource, _ call: UInt64) async -> (ManifestRecord?, VersionManifest?) {
+    func keptManifest(of source: VersionSource, _ call: UInt64) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
         for fault in faults { report(.fault(fault)) }
@@ -138,29 +62,22 @@ final class TextEngine: Sendable {
     var moment: SessionMoment { SessionMoment(date: time.date, instant: time.now, policy: policy) }
 
     /// Begins the fetches that are due, and sets the timer for the next ones.
-    func begin(isForced: Bool = false) {
-        // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
-        let actions = session.update { session in
-            isForced ? session.beginForced(at: moment) : session.begin(at: moment)
-        }
-        perform(actions)
-    }
-
-    /// Begins the fetches that are due for some texts; the cost does not depend on the other texts.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts.
+    ///   - identifiers: The texts, so that the cost does not depend on the others; `nil` for all.
     ///   - isAwaited: Whether a caller waits for the origin.
-    func begin(_ identifiers: [String], isAwaited: Bool = false) {
-        let actions = session.update { session in
-            session.begin(session.sets(of: identifiers), isAwaited: isAwaited, at: moment)
+    ///   - isForced: Whether all fetches begin, due or not.
+    func begin(_ identifiers: [String]? = nil, isAwaited: Bool = false, isForced: Bool = false) {
+        // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
+        let actions = session.update { session -> [SessionAction] in
+            if isForced { return session.beginForced(at: moment) }
+            let sets = identifiers.map { session.sets(of: $0) }
+            return session.begin(sets, isAwaited: isAwaited, at: moment)
         }
         perform(actions, of: identifiers)
     }
 
-    /// Carries out actions and sets the timer.
-    ///
-    /// - Parameter identifiers: The texts for which an action may be due; `nil` for all.
+    /// Carries out actions and sets the timer, both for some or all texts.
     func perform(_ actions: [SessionAction], of identifiers: [String]? = nil) {
         for action in actions {
             switch action {
@@ -171,9 +88,7 @@ final class TextEngine: Sendable {
         arm(identifiers)
     }
 
-    /// Sets the timer if texts are observed.
-    ///
-    /// - Parameter identifiers: The texts that have changed; `nil` for all. The current timer already covers the others.
+    /// Sets the timer if texts are observed. The current timer already covers texts that have not changed.
     func arm(_ identifiers: [String]? = nil) {
         guard session.read({ !$0.observers.isEmpty }) else { return }
         let moment = moment
@@ -196,6 +111,34 @@ final class TextEngine: Sendable {
                 return !session.observers.isEmpty
             }
             if isMine { begin() }
+        }
+    }
+
+    // MARK: Other processes
+
+    /// Begins to follow other processes if texts are observed, publishes their changes, and otherwise ends following.
+    ///
+    /// Many calls in a row cause one pass.
+    func updateFollowing() {
+        shelf.follower.schedule { [weak self] in
+            Task { [weak self] in await self?.follow() }
+        }
+    }
+
+    private func follow() async {
+        let look: @Sendable () -> Void = { [weak self] in self?.updateFollowing() }
+        shelf.follower.passBegan()
+        do {
+            let outcome = try await shelf.follow(onEvent: look)
+            shelf.follower.passSucceeded()
+            // The process that removes the directory may still be removing it, so it is made again later.
+            guard let outcome else { return shelf.follower.schedule(after: .seconds(1), look) }
+            report(outcome)
+            // Another process may have deleted an observed text.
+            if outcome.isForeign { begin() }
+        } catch {
+            guard shelf.follower.passFailed(then: look) else { return }
+            report(.fault(.wrapping(error, .fileSystem, "cannot follow other processes")))
         }
     }
 

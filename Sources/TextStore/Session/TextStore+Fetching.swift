@@ -2,7 +2,10 @@ internal import Foundation
 import StoreCore
 internal import StorePlatform
 
-extension TextEngine {
+extension TextStore {
+    /// The response to one request, or the reason why there is none.
+    typealias Response = Result<FetchResult<RemoteText>, TextStoreError>
+
     // MARK: The manifest
 
     /// Fetches the manifest, accepts it if it is valid, and begins the fetches that follow from it.
@@ -12,14 +15,13 @@ extension TextEngine {
         let began = time.date
         launch(ticket) { [verify, time] fetcher in
             await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
-        } then: { engine, response in
-            await engine.takeManifest(response, ticket, source, record, since: began)
+        } then: { store, response in
+            await store.takeManifest(response, ticket, source, record, since: began)
         }
     }
 
     private func takeManifest(
-        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord,
-        since began: Date
+        _ response: Response, _ ticket: UInt64, _ source: VersionSource, _ known: ManifestRecord, since began: Date
     ) async {
         var record = known
         var manifest: VersionManifest?
@@ -59,34 +61,29 @@ extension TextEngine {
         perform(actions)
     }
 
-    /// Evaluates the response to a request for the manifest.
-    ///
-    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
+    /// Returns the new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
         _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
+        let found: VersionManifest?
         switch response {
         case .notModified:
             guard record.body != nil else { throw .unaskedConfirmation(of: "the manifest") }
             if let confirmed = session.read({ $0.manifest }) { try await shelf.checkOrder(of: confirmed, policy) }
-            guard let manifest = try await takenAgain(record, by: source),
-                let outcome = try await shelf.accept(
-                    manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
-            else { return nil }
-            report(outcome)
-            return manifest
+            found = try await takenAgain(record, by: source)
         case .modified(let response, _, let validator):
-            let manifest = try await manifest(in: response.bytes, of: source)
-            guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
-            else { return nil }
-            report(outcome)
+            found = try await manifest(in: response.bytes, of: source)
             record.body = response.bytes
             record.validator = validator
             record.headers = verify.map { _ in TextVerification.fields(response.headers) }
             record.receivedAt = time.date
-            return manifest
         }
+        guard let found,
+            let outcome = try await shelf.accept(found, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+        else { return nil }
+        report(outcome)
+        return found
     }
 
     private func reportRefusals(of manifest: VersionManifest) {
@@ -105,19 +102,19 @@ extension TextEngine {
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
             await Self.responses(of: fetcher, plan.items, verify, time)
-        } then: { engine, responses in
-            await engine.takeSet(responses, plan)
+        } then: { store, responses in
+            await store.takeSet(responses, plan)
         }
     }
 
-    private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
+    private func takeSet(_ responses: [Response?], _ plan: SetPlan) async {
         let (records, unchanged, faults) = await fetched(plan.items, responses)
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
         // A newer manifest may have withdrawn the texts; they are fetched again in the versions that it lists.
         if isOutdated { return goOn(after: plan) }
-        let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
+        let failure = faults.first.map { TextStoreError.incomplete(plan.key, because: $0) }
         for fault in faults { report(.refused(fault)) }
         if let failure {
             end(plan, failure, keeping: records.filter(\.facts.isVerified))
@@ -164,11 +161,9 @@ extension TextEngine {
     }
 
     /// Evaluates the responses of a set.
-    ///
-    /// - Returns: The new records, the identifiers of the unchanged texts, and the faults of the others.
     @concurrent
     private func fetched(
-        _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
+        _ items: [SetPlan.Item], _ responses: [Response?]
     ) async -> (records: [TextRecord], unchanged: [String], faults: [TextStoreError]) {
         var records: [TextRecord] = [], unchanged: [String] = [], faults: [TextStoreError] = []
         for (item, response) in zip(items, responses) {
@@ -182,9 +177,7 @@ extension TextEngine {
     }
 
     /// Evaluates the response for one text; returns `nil` if the text is unchanged.
-    private func fetched(
-        _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
-    ) throws(TextStoreError) -> TextRecord? {
+    private func fetched(_ item: SetPlan.Item, _ response: Response?) throws(TextStoreError) -> TextRecord? {
         switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return record
@@ -231,21 +224,16 @@ extension TextEngine {
 
     // MARK: The origin
 
-    /// Sends requests in a task that does not retain the engine, so that releasing the store cancels them.
-    ///
-    /// - Parameters:
-    ///   - ticket: The fetch's ticket.
-    ///   - send: Sends the requests.
-    ///   - take: Takes the responses.
-    private func launch<Response: Sendable>(
-        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Response,
-        then take: @escaping @Sendable (TextEngine, Response) async -> Void
+    /// Sends requests in a task that does not retain the store, so that releasing the store cancels them.
+    private func launch<Responses: Sendable>(
+        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Responses,
+        then take: @escaping @Sendable (TextStore, Responses) async -> Void
     ) {
         tasks.withLock { tasks in
             tasks[ticket] = Task { [weak self, fetcher] in
-                let response = await send(fetcher)
+                let responses = await send(fetcher)
                 guard let self else { return }
-                await take(self, response)
+                await take(self, responses)
                 _ = self.tasks.withLock { $0.removeValue(forKey: ticket) }
             }
         }
@@ -253,7 +241,7 @@ extension TextEngine {
 
     private static func response(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    ) async -> Response {
         do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
             return .failure(.wrapping(error, .unreachable, "cannot \(operation): the fetcher failed; try again later"))
         }
@@ -263,8 +251,8 @@ extension TextEngine {
     @concurrent
     private static func responses(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
-        await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
+    ) async -> [Response?] {
+        await withTaskGroup(of: (Int, Response).self) { group in
             for (number, item) in items.enumerated() {
                 guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
@@ -272,7 +260,7 @@ extension TextEngine {
                     return (number, await verified(response, item, expected, known, verify, time))
                 }
             }
-            var responses = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
+            var responses = [Response?](repeating: nil, count: items.count)
             for await (number, response) in group { responses[number] = response }
             return responses
         }

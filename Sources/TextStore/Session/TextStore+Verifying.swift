@@ -2,14 +2,11 @@ import StoreCore
 internal import StorePlatform
 
 /// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
-extension TextEngine {
-    /// Verifies the records of texts before the session shows them.
+extension TextStore {
+    /// Verifies the records of some or all registered texts before the session shows them.
     ///
-    /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all registered ones.
-    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files are part of the app and need no
-    ///     verification.
-    ///   - withPending: Whether to include the sets that wait for activation.
+    /// - Parameter bundled: The digests of bundled files that the session does not know yet. Bundled files are part of the app and need no
+    ///   verification.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
         // Refusing a record may restore the previous one, which the verifier has not seen either.
         while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {
@@ -70,20 +67,10 @@ extension TextEngine {
         }
     }
 
-    /// Activates the waiting sets with records that the verifier accepts.
-    func activate() async throws -> Bool {
-        if verify != nil { await verifyKept(nil, withPending: true) }
-        let outcome = try await shelf.activatePending()
-        report(outcome)
-        return outcome.hasSwitched
-    }
-
     // MARK: Responses
 
     /// Verifies a response with a manifest, before anything parses it.
-    static func verified(
-        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    static func verified(_ result: Response, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource) async -> Response {
         // An oversized response is refused later because of its size.
         guard let verify, case .success(.modified(let response, _, _)) = result, response.bytes.count <= file.limit else { return result }
         do throws(TextStoreError) {
@@ -97,9 +84,9 @@ extension TextEngine {
     /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. After a 304 that
     /// confirms the known text for another version, verifies that text.
     static func verified(
-        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
+        _ result: Response, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource
-    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+    ) async -> Response {
         guard let verify else { return result }
         do throws(TextStoreError) {
             switch try result.get() {

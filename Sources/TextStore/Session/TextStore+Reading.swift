@@ -1,6 +1,6 @@
 import StoreCore
 
-extension TextEngine {
+extension TextStore {
     /// Returns the text from memory if no action is due for it.
     @usableFromInline
     func resident(_ identifier: String) -> VersionedText? {
@@ -44,9 +44,7 @@ extension TextEngine {
         }
     }
 
-    /// Begins the fetches that are due for a text, and waits until none is in flight.
-    ///
-    /// - Returns: Whether the timeout passed first.
+    /// Begins the fetches that are due for a text, and waits until none is in flight. Returns whether the timeout passed first.
     private func waitUntilSettled(_ identifier: String, _ timeout: Duration) async throws -> Bool {
         let ticket = session.update { $0.ticket() }
         let deadline = time.now.advanced(by: timeout)
@@ -70,30 +68,6 @@ extension TextEngine {
             if timeIsOver || session.read({ $0.abandonments == abandonments }) { return timeIsOver }
         }
     }
-
-    func refresh() async throws {
-        session.update { $0.refreshing += 1 }
-        defer { session.update { $0.refreshing -= 1 } }
-        begin(isForced: true)
-        let failure = try await session.wait { session -> TextStoreError?? in
-            guard session.manifestFlight == nil, session.flights.isEmpty, !session.isForced else { return nil }
-            return .some(session.manifestFailure ?? session.failures.sorted { $0.key < $1.key }.first?.value.error)
-        }
-        if let failure { throw failure }
-    }
-
-    func clear() async throws {
-        let moment = moment
-        let outcome = try await shelf.clear { session in
-            // Fetches in flight belong to the deleted state.
-            session.forgetFetches()
-            session.replaceManifest(nil)
-            session.setManifestRecord(nil, at: moment)
-            session.fetched = [:]
-        }
-        report(outcome)
-        if session.read({ !$0.observers.isEmpty || $0.refreshing > 0 }) { begin(isForced: true) }
-    }
 }
 
 extension TextStoreError {
@@ -106,14 +80,14 @@ extension TextStoreError {
 
 /// An observer of one text, which joins at its first `next()`.
 final class TextObserver: LoadingStateSource {
-    private let engine: TextEngine
+    private let store: TextStore
     private let identifier: String
     private var last: LoadingState<VersionedText>?
     private var hasJoined = false
     private var hasLeft = false
 
-    init(_ engine: TextEngine, _ identifier: String) {
-        self.engine = engine
+    init(_ store: TextStore, _ identifier: String) {
+        self.store = store
         self.identifier = identifier
     }
 
@@ -124,16 +98,16 @@ final class TextObserver: LoadingStateSource {
         if !hasJoined {
             hasJoined = true
             let identifier = identifier
-            let isFirst = engine.session.update { session in
+            let isFirst = store.session.update { session in
                 defer { session.observers[identifier, default: 0] += 1 }
                 return session.observers.isEmpty
             }
-            engine.begin([identifier])
-            if isFirst { engine.updateFollowing() }
+            store.begin([identifier])
+            if isFirst { store.updateFollowing() }
         }
-        let (last, identifier, time) = (last, identifier, engine.time)
+        let (last, identifier, time) = (last, identifier, store.time)
         do {
-            let state = try await engine.session.wait(for: identifier) { session -> LoadingState<VersionedText>? in
+            let state = try await store.session.wait(for: identifier) { session -> LoadingState<VersionedText>? in
                 guard let state = session.state(of: identifier, at: time.date), state != last else { return nil }
                 return state
             }
@@ -150,11 +124,11 @@ final class TextObserver: LoadingStateSource {
         guard hasJoined, !hasLeft else { return }
         hasLeft = true
         let identifier = identifier
-        let wasLast = engine.session.update { session in
+        let wasLast = store.session.update { session in
             guard let count = session.observers[identifier] else { return false }
             session.observers[identifier] = count > 1 ? count - 1 : nil
             return session.observers.isEmpty
         }
-        if wasLast { engine.updateFollowing() }
+        if wasLast { store.updateFollowing() }
     }
 }
