@@ -142,9 +142,15 @@ extension RouteCall {
     /// Converts the error that ended the call.
     @inline(never)
     func finalError(for thrown: any Error) -> any Error {
-        guard thrown is DeadlinePassed else { return error(for: thrown, request) }
-        let message = sent.withLock(\.isQueued) ? limitReached : TransportFailure(Deadlines.Part.overall, limits).message
-        return error(.timeout, .overallTimedOut, request, message)
+        // The error of an attempt has the number already.
+        if thrown is RemoteError { return error(for: thrown, request) }
+        var failure = error(for: thrown, request)
+        if thrown is DeadlinePassed {
+            let message = sent.withLock(\.isQueued) ? limitReached : TransportFailure(Deadlines.Part.overall, limits).message
+            failure = error(.timeout, .overallTimedOut, request, message)
+        }
+        failure.attempts = sent.withLock(\.attempts)
+        return failure
     }
 }
 
