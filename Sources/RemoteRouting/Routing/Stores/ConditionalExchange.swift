@@ -56,7 +56,8 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
             let new = known.map { merged.validator(replacing: $0) }
             // Neither message states a freshness, so that of the app's page function stays.
             let isUnstated = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
-            let isSameVersion = new?.entityTag == known?.entityTag && new?.lastModified == known?.lastModified
+            // The confirmation may have the only `Vary`.
+            let isSameVersion = new?.entityTag == known?.entityTag && new?.lastModified == known?.lastModified && new?.notes == nil
             return .notModified(freshness, isUnstated && (mayHaveOwnFreshness || isSameVersion) ? nil : new, response)
         }
         return .modified(response.map(try await read(response, route)))
