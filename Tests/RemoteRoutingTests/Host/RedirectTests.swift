@@ -64,7 +64,7 @@ struct RedirectTests {
         var fields = HTTPFields()
         for (name, value) in [
             ("Accept", "application/json"), ("Authorization", "Bearer secret"), ("Cookie", "a=b"), ("X-Api-Key", "secret"),
-            ("User-Agent", "test"), ("Content-Type", "text/plain"), ("Content-Language", "en"),
+            ("User-Agent", "test"), ("Content-Type", "text/plain"), ("Content-Language", "en"), ("Content-Encoding", "gzip"),
         ] {
             try fields.append(name, value)
         }
@@ -90,7 +90,7 @@ struct RedirectTests {
         case .follow(let next):
             let body = if case .none = next.body { "" } else { " +body" }
             #expect("\(next.method.rawValue) \(next.url.absoluteString)\(body)" == row.expected)
-            #expect((next.fields["Content-Type"] != nil) == (next.method == row.method))
+            for name in ["Content-Type", "Content-Encoding"] { #expect((next.fields[name] != nil) == (next.method == row.method)) }
             let isSame = WebOrigin(of: next.url) == WebOrigin(of: request.url)
             #expect((next.fields["Authorization"] != nil) == isSame && (next.fields["Cookie"] != nil) == isSame)
             #expect((next.fields["X-Api-Key"] != nil) == isSame && next.fields["Accept"] == "application/json")
