@@ -49,7 +49,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     }
 
     private func exchange(_ route: Route, confirming known: Validator?) async throws -> ConditionalResponse {
-        let response = try await host.wholeResponse(for: route)
+        let response = try await host.dataResponse(for: route)
         if response.status == 304 {
             let merged = response.exchange.confirming(known)
             let freshness = Freshness(of: merged)
