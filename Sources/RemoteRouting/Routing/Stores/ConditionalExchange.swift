@@ -75,13 +75,6 @@ extension RemoteHost {
     }
 }
 
-extension ConditionalExchange where Value: Decodable & SendableMetatype {
-    /// Creates an exchange that decodes its responses.
-    init(decodingAt host: RemoteHost) {
-        self.init(host: host) { try await ResponseDecoding($0, of: $1, at: host).decode(as: Value.self) }
-    }
-}
-
 extension RemoteError.Code {
     /// The next or previous link of a page leads to another origin.
     public static let foreignPageLink = RemoteError.Code(rawValue: "foreignPageLink")
