@@ -140,7 +140,7 @@ let package = Package(
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
         .target(
-            name: "LoopbackOrigin", dependencies: ["StoreCore"],
+            name: "LoopbackOrigin", dependencies: ["StoreCore", "StorePlatform"],
             path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
             name: "MainActorClient", dependencies: ["StoreCore", "StoreFiles"],
@@ -266,7 +266,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "LoopbackOriginTests",
-            dependencies: ["LoopbackOrigin", "StoreCore", "Trials", "TestWidth"],
+            dependencies: ["LoopbackOrigin", "StoreCore", "StorePlatform", "Trials", "TestWidth"],
             swiftSettings: settings),
         // The inspector, with and without a browser.
         .testTarget(

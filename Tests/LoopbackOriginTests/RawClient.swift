@@ -1,11 +1,5 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
 import LoopbackOrigin
+import StorePlatform
 import Trials
 
 /// A TCP client with access to the raw bytes; only a hang reaches the limit of its waits.

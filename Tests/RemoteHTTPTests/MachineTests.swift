@@ -1,6 +1,7 @@
-import RemoteHTTP
 import StoreCore
 import Testing
+
+@testable import RemoteHTTP
 
 /// The engine's decisions, without sockets.
 @Suite

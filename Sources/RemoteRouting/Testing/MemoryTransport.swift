@@ -96,22 +96,13 @@ public final class MemoryTransport: Transport {
     ///
     /// - Parameter responses: The responses.
     public convenience init(inTurn responses: Response...) {
-        let left = Left(responses)
+        let left = Lock(responses[...])
         self.init { _ in
-            guard let response = left.take() else {
+            guard let response = left.withLock({ $0.popFirst() }) else {
                 throw TransportFailure(.unsupported, "all \(responses.count) responses of the MemoryTransport are used up; add a response")
             }
             return response
         }
-    }
-
-    /// The responses that no request has received yet.
-    private final class Left: Sendable {
-        private let responses: Lock<ArraySlice<Response>>
-
-        init(_ responses: [Response]) { self.responses = Lock(responses[...]) }
-
-        func take() -> Response? { responses.withLock { $0.popFirst() } }
     }
 
     /// The requests, in order, including redirects and further attempts.

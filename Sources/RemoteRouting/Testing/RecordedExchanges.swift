@@ -57,28 +57,18 @@ public struct RecordedExchanges: Hashable, Sendable, Codable {
     ///
     /// A request without a remaining recorded response fails with ``RemoteError/Code/unsupported``.
     public func transport() -> MemoryTransport {
-        let taking = Taking(left: exchanges)
+        let left = Lock(exchanges)
         return MemoryTransport { request in
-            guard let exchange = taking.take(request) else {
+            let found = left.withLock { left in
+                let index = left.firstIndex { $0.method == request.method.rawValue && $0.url == request.url.absoluteString }
+                return index.map { left.remove(at: $0) }
+            }
+            guard let exchange = found else {
                 throw TransportFailure(
                     .unsupported, "no recorded response is left for this request; record it again, or compare its method and URL")
             }
             let headers = exchange.fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
             return MemoryTransport.Response(status: exchange.status, headers: headers, body: exchange.body)
-        }
-    }
-
-    /// The exchanges that have not been replayed yet.
-    private final class Taking: Sendable {
-        private let left: Lock<[Exchange]>
-
-        init(left: [Exchange]) { self.left = Lock(left) }
-
-        func take(_ request: HTTPRequest) -> Exchange? {
-            left.withLock { left in
-                let index = left.firstIndex { $0.method == request.method.rawValue && $0.url == request.url.absoluteString }
-                return index.map { left.remove(at: $0) }
-            }
         }
     }
 }

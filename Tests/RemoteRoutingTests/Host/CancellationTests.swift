@@ -291,6 +291,25 @@ struct HostLimitTests {
         #expect(host.streamGate.waiterCount == 0)
     }
 
+    @Test func `H13: a stream that a task of an interceptor opens later needs a place`() async throws {
+        let host = host(1, MemoryTransport { _ in MemoryTransport.Response.status(200).stalling }).with { $0.limits.concurrentStreams = 1 }
+        let isOpen = WatchedState(false)
+        let late = Lock<Task<Void, any Error>?>(nil)
+        let asking = host.intercepting(
+            responses: Asking {
+                let task = Task {
+                    try await isOpen.wait { $0 ? () : nil }
+                    _ = try await host.bytes(for: Route(path: "/events"))
+                }
+                late.withLock { $0 = task }
+            })
+        let bytes = try await asking.bytes(for: Route(path: "/x"))
+        isOpen.update { $0 = true }
+        try await until("the later stream waits") { host.streamGate.waiterCount == 1 }
+        late.withLock(\.self)?.cancel()
+        withExtendedLifetime(bytes) {}
+    }
+
     @Test func `W15: refreshes, request interceptors and parsers need no permit of their caller`() async throws {
         let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]") }
         let plain = host(1, memory)
@@ -358,7 +377,7 @@ struct HostLimitTests {
         try await until("the second attempt runs") { silent.exchangeCount == 1 }
         try await time.advance(by: .seconds(5), sleepers: 2)
         let error = try await remoteError { try await task.value }
-        #expect(error.code == .overallTimedOut && error.mayHaveArrived)
+        #expect(error.code == .overallTimedOut && error.mayHaveArrived && error.attempts == 2)
         #expect(!error.message.contains("streams of the host"), "\(error.message)")
     }
 

@@ -310,22 +310,4 @@ struct CombinationTests {
         let error = try await remoteError { try await host.with { $0.proxy = .http("proxy.example", port: 3128) }.send("/x") }
         #expect(error.code == .insecureCredentials && memory.requests.isEmpty, "\(error)")
     }
-
-    // MARK: Downloads and cookies
-
-    @Test func `H11: a 416 of another version does not complete the file`() throws {
-        let known = DownloadState(address: "https://a.example/f", validator: "\"v1\"", total: 10)
-        var fields = HTTPFields()
-        try fields.append("Content-Range", "bytes */10")
-        #expect(DownloadDecision.decide(status: 416, fields: fields, offset: 10, known: known) == .complete)
-        try fields.append("ETag", "\"v2\"")
-        #expect(DownloadDecision.decide(status: 416, fields: fields, offset: 10, known: known) == .askAgain)
-    }
-
-    @Test func `W12: a __Host- cookie with a Domain attribute is ignored`() async throws {
-        let memory = MemoryTransport { _ in .status(204).adding("Set-Cookie", "__Host-a=1; Secure; Path=/; Domain=a.example") }
-        let jar = CookieJar()
-        try await RemoteHost("a.example", transport: memory).with { $0.cookies = jar }.send("/x")
-        #expect(try await jar.cookies().isEmpty)
-    }
 }

@@ -312,7 +312,8 @@ struct PassingRefreshTests {
         (remote(.status, .badStatus, 503), true), (remote(.status, .badStatus, 429), true), (remote(.cancelled, .cancelled), true),
         (remote(.status, .badStatus, 500), true), (remote(.status, .badStatus, 501), false), (remote(.transport, .tlsFailed), true),
         (remote(.transport, .certificateUntrusted), true), (remote(.transport, .clientCertificateRefused), false),
-        (CancellationError(), true), (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
+        (CancellationError(), true), (TransportFailure(.offline, "offline"), true), (TransportFailure(.unsupported, "no"), false),
+        (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
         (remote(.status, .badStatus, 400), false), (remote(.status, .badStatus, 401), false), (remote(.decode, .undecodable), false),
         (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (Plain(), false),
     ]

@@ -83,12 +83,16 @@ struct InterceptorTests {
         #expect(memory.requests.isEmpty)
     }
 
-    @Test func `an interceptor's failure prevents sending`() async throws {
+    private static let refusals: [any Error] = [Refused(), CancellationError(), TransportFailure(.connectionLost, "another one failed")]
+
+    @Test(arguments: refusals.indices)
+    func `an interceptor's failure prevents sending`(_ index: Int) async throws {
         let memory = MemoryTransport { _ in .status(204) }
-        let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { _ in throw Refused() })
+        let host = RemoteHost("a.example", transport: memory)
+            .intercepting(requests: Changing { _ in throw InterceptorTests.refusals[index] })
         let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .interceptorFailed)
-        #expect(error.underlyingError is Refused)
+        #expect(error.code == .interceptorFailed && !error.mayHaveArrived, "\(error)")
+        #expect(error.underlyingError.map { type(of: $0) == type(of: InterceptorTests.refusals[index]) } == true)
         #expect(memory.requests.isEmpty)
     }
 

@@ -64,7 +64,7 @@ struct RedirectTests {
         var fields = HTTPFields()
         for (name, value) in [
             ("Accept", "application/json"), ("Authorization", "Bearer secret"), ("Cookie", "a=b"), ("X-Api-Key", "secret"),
-            ("User-Agent", "test"), ("Content-Type", "text/plain"), ("Content-Language", "en"),
+            ("User-Agent", "test"), ("Content-Type", "text/plain"), ("Content-Language", "en"), ("Content-Encoding", "gzip"),
         ] {
             try fields.append(name, value)
         }
@@ -73,9 +73,9 @@ struct RedirectTests {
             method: method, url: try #require(URL(string: url)), fields: fields, body: hasBody ? .data(Data("abc".utf8)) : .none)
     }
 
-    private static func head(_ status: Int, _ location: String?, _ url: URL) throws -> HTTPResponse {
+    private static func head(_ status: Int, _ location: String, _ url: URL) throws -> HTTPResponse {
         var head = HTTPResponse(status: status, url: url)
-        if let location { try head.fields.append("Location", location) }
+        try head.fields.append("Location", location)
         return head
     }
 
@@ -90,19 +90,11 @@ struct RedirectTests {
         case .follow(let next):
             let body = if case .none = next.body { "" } else { " +body" }
             #expect("\(next.method.rawValue) \(next.url.absoluteString)\(body)" == row.expected)
-            #expect((next.fields["Content-Type"] != nil) == (next.method == row.method))
+            for name in ["Content-Type", "Content-Encoding"] { #expect((next.fields[name] != nil) == (next.method == row.method)) }
             let isSame = WebOrigin(of: next.url) == WebOrigin(of: request.url)
             #expect((next.fields["Authorization"] != nil) == isSame && (next.fields["Cookie"] != nil) == isSame)
             #expect((next.fields["X-Api-Key"] != nil) == isSame && next.fields["Accept"] == "application/json")
             #expect(next.fields["User-Agent"] == "test")
-        }
-    }
-
-    @Test func `H4: a redirect without a location is returned as the response`() throws {
-        let request = try RedirectTests.request(.get, "https://a.example/")
-        guard case .stay = RedirectPolicy(limit: 20).decide(try RedirectTests.head(302, nil, request.url), to: request, after: 0) else {
-            Issue.record("followed")
-            return
         }
     }
 
@@ -155,14 +147,6 @@ struct RedirectTests {
         #expect(try await host.data(for: Route(path: "/1")) == Data("end".utf8))
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/0")) }
         #expect(error.code == .tooManyRedirects && !error.isRetryable && bench.asked("/21").count == 1, "\(error)")
-    }
-
-    @Test(arguments: TransportKind.allCases, ["/loop", "file:///etc/passwd"])
-    func `H4: redirect loops and file addresses are refused`(_ kind: TransportKind, _ place: String) async throws {
-        let bench = try Bench(kind, on: "GET", "/loop") { _ in .redirect(to: place) }
-        let error = try await remoteError { _ = try await bench.host().data(for: Route(path: "/loop")) }
-        #expect(error.code == (place == "/loop" ? .tooManyRedirects : .redirectRefused))
-        #expect(bench.asked.count == (place == "/loop" ? 21 : 1))
     }
 }
 

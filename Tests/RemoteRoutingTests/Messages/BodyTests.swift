@@ -46,15 +46,6 @@ struct BodyTests {
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 
-    @Test func `every body except a one-shot stream is replayable`() {
-        let stream = HTTPBodyStream(length: nil, isReplayable: false) { { _ in nil } }
-        let file = URL(filePath: "/x")
-        #expect(!RouteBody.stream(stream).isReplayable)
-        for body in [RouteBody.none, .json(1), .json(fields: [:]), .formURLEncoded([:]), .multipart([]), .data(Data()), .file(file)] {
-            #expect(body.isReplayable)
-        }
-    }
-
     // MARK: Files
 
     private func withFile<Result>(_ content: Data, _ body: (URL) throws -> Result) throws -> Result {

@@ -306,6 +306,20 @@ struct ConfirmationTests {
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"v1\""])
     }
 
+    @Test func `H19: a Vary that only the 304 states selects the content, although no message states a lifetime`() async throws {
+        let transport = MemoryTransport(inTurn: .json("[1]").adding("ETag", "\"v1\""), .status(304).adding("Vary", "Accept-Language"))
+        let fetcher = RemoteHost("api.example.com", transport: transport).fetcher(of: [Int].self) { (language: String) in
+            Route(path: "/x", headers: ["Accept-Language": language])
+        }
+        let content = try await fetcher.fetch(param: "en", revalidating: nil)
+        guard case .modified(_, _, let known) = content else { return }
+        let confirmation = try await fetcher.fetch(param: "en", revalidating: known)
+        guard case .notModified(_, let validator) = confirmation else { return }
+        let selected = try #require(validator)
+        #expect(await fetcher.accepts(selected, param: "en"))
+        #expect(await fetcher.accepts(selected, param: "de") == false)
+    }
+
     @Test func `H19: a new Last-Modified replaces the stored one, and survives the next confirmation`() async throws {
         let (old, new) = (ConfirmationTests.date(-100), ConfirmationTests.date(-50))
         let time = ManualTime(date: ConfirmationTests.now)

@@ -219,6 +219,7 @@ struct DownloadTests {
         Row(status: 206, range: "bytes 0-9/10", offset: nil, expected: "refuse"),
         Row(status: 416, range: "bytes */5", expected: "askAgain"), Row(status: 416, range: "bytes */4", expected: "askAgain"),
         Row(status: 416, range: "bytes */5", total: 5, expected: "complete"),
+        Row(status: 416, range: "bytes */5", tag: "\"v2\"", total: 5, expected: "askAgain"),
         Row(status: 416, range: "bytes */5", total: nil, expected: "complete"),
         Row(status: 416, range: nil, total: 5, expected: "complete"), Row(status: 416, range: nil, total: nil, expected: "askAgain"),
         Row(status: 416, range: "bytes */5", offset: nil, expected: "refuse"), Row(status: 204, expected: "refuse"),

@@ -1,8 +1,5 @@
 import Foundation
-
-#if canImport(Glibc)
-import Glibc
-#endif
+import StorePlatform
 
 /// A port of 127.0.0.1 that refuses connections, and that the system gives to no other server meanwhile.
 ///

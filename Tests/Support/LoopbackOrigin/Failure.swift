@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import StorePlatform
 
 extension LoopbackOrigin {
     /// An error of starting or restarting the origin, or of a wait.

@@ -53,7 +53,6 @@ typedef struct {
     F(int, curl_easy_setopt, (CURL *, int, ...))                                                                                       \
     F(int, curl_easy_getinfo, (CURL *, int, ...))                                                                                      \
     F(int, curl_easy_pause, (CURL *, int))                                                                                             \
-    F(const char *, curl_easy_strerror, (int))                                                                                         \
     F(CURLM *, curl_multi_init, (void))                                                                                                \
     F(int, curl_multi_cleanup, (CURLM *))                                                                                              \
     F(int, curl_multi_setopt, (CURLM *, int, ...))                                                                                     \

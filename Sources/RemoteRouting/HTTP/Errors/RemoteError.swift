@@ -211,6 +211,8 @@ extension Error {
     package var passesByItself: Bool {
         switch self {
         case let error as RemoteError: return error.refusesNothing
+        case let failure as TransportFailure:
+            return RemoteError(failure.code.stage, failure.code, operation: "", failure.message).refusesNothing
         case is CancellationError: return true
         // The place of shared credentials has failed, and no server was asked.
         case let error as StoreError: return error.code == .cacherFailed

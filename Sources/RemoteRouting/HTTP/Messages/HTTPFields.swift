@@ -129,7 +129,8 @@ package struct FieldRules: OptionSet, Sendable {
     private static let table: [String: FieldRules] = [
         "host": .reserved, "connection": .reserved, "keep-alive": .reserved, "upgrade": .reserved, "te": .reserved, "trailer": .reserved,
         "expect": .reserved, "content-length": [.reserved, .framing], "transfer-encoding": [.reserved, .framing],
-        "content-encoding": .framing,
+        // A replayed body without it would be read as another one.
+        "content-encoding": [.framing, .harmless],
 
         "authorization": .secret, "authentication-info": .secret, "www-authenticate": .secret, "proxy-authorization": .secret,
         "proxy-authenticate": .secret, "cookie": .secret, "set-cookie": .secret, "x-api-key": .secret, "api-key": .secret,

@@ -89,8 +89,6 @@ extension HTTPFields {
 
 extension TransportFailure {
     /// Returns the failure of a body that exceeds its limit.
-    static func tooLarge(_ limits: ExchangeLimits) -> TransportFailure { tooLarge(limits.bodyBytes) }
-
     static func tooLarge(_ limit: Int) -> TransportFailure {
         TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
     }

@@ -222,7 +222,7 @@ public final class Exchange: Sendable {
         // A content coding enlarges short bodies by some bytes; the decoder counts the decoded ones.
         let most = state.decoder == nil ? limits.bodyBytes : max(limits.bodyBytes, limits.bodyBytes &+ 65_536)
         guard state.received <= most else {
-            fail(&state, .tooLarge(limits), stops: true)
+            fail(&state, .tooLarge(limits.bodyBytes), stops: true)
             state.buffer.discard()
             return
         }

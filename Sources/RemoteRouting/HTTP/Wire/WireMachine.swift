@@ -80,19 +80,11 @@ package struct WireMachine {
     /// - Parameters:
     ///   - origin: The origin, which shares the places with others.
     ///   - isStream: Whether the reader consumes the body at its own pace, which may mean never.
-    package mutating func submitted(
-        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false,
-        _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil, at now: MonotonicInstant
-    ) {
-        submitted(
-            ticket, to: origin, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, timeouts, until: overall,
-            at: now)
-    }
-
-    /// Records a submitted exchange that may share a connection with others.
+    ///   - sharing: The exchanges that may share a connection with it; `nil` if it shares none.
     mutating func submitted(
-        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?,
-        _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil, at now: MonotonicInstant
+        _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false,
+        sharing: ConnectionSharing.Key? = nil, _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil,
+        at now: MonotonicInstant
     ) {
         // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)

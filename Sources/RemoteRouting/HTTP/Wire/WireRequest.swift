@@ -133,10 +133,7 @@ package struct WireRequest: Sendable {
     }
 
     /// The key of the exchanges that may share a connection with this one.
-    var sharingKey: ConnectionSharing.Key {
-        let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: connection.proxy)
-    }
+    var sharingKey: ConnectionSharing.Key { ConnectionSharing.Key(origin: address, tls: tls, proxy: connection.proxy) }
 
     /// A hash of the connection's secrets, which libcurl does not compare exactly; 0 without secrets.
     var connectionOwner: UInt64 {

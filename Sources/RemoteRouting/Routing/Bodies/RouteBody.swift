@@ -106,12 +106,6 @@ public struct RouteBody: Sendable {
         default: return RouteBody(.unsupported(type), type)
         }
     }
-
-    /// Whether the body can be sent again.
-    var isReplayable: Bool {
-        if case .stream(let stream) = content { return stream.isReplayable }
-        return true
-    }
 }
 
 /// An encoded body with its media type.

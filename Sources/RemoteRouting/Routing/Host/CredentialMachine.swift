@@ -22,7 +22,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         case failed(any Error)
     }
 
-    private var credential: Credential
+    private(set) var current: Credential
     private(set) var generation = 0
     /// The first generation of the current credential.
     private var firstGeneration = 0
@@ -34,9 +34,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     /// Whether the scope is closed, so that no request gets a credential (C23).
     private(set) var isClosed = false
 
-    init(_ credential: Credential) { self.credential = credential }
-
-    var current: Credential { credential }
+    init(_ credential: Credential) { current = credential }
 
     /// Whether the credential of a generation is that of another process.
     func isTaken(_ generation: Int) -> Bool { takenGeneration == generation }
@@ -44,7 +42,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     /// Returns the step of a request that needs a credential.
     func wanted() -> Step {
         switch phase {
-        case .ready: .use(credential, generation: generation)
+        case .ready: .use(current, generation: generation)
         case .refreshing: .wait(generation: generation)
         case .failed(let error): .fail(error)
         }
@@ -56,7 +54,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         switch phase {
         case .ready:
             phase = .refreshing
-            return .refresh(credential, generation: generation)
+            return .refresh(current, generation: generation)
         case .refreshing: return .wait(generation: generation)
         case .failed(let error): return .fail(error)
         }
@@ -103,7 +101,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     /// Begins with a kept credential, unless it was replaced or refreshed already. After a refused refresh, a new one is from a sign-in.
     mutating func opened(with kept: Credential, isNew: Bool) {
         if isRefused, isNew { return replace(by: kept) }
-        if generation == 0, case .ready = phase { credential = kept }
+        if generation == 0, case .ready = phase { current = kept }
     }
 
     /// Drops a refresh in progress: its waiters fail, and later requests have the same credential.
@@ -121,7 +119,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     /// Replaces the credential after a sign-in, unless the scope is closed.
     mutating func replace(by new: Credential) {
         guard !isClosed else { return }
-        credential = new
+        current = new
         generation += 1
         firstGeneration = generation
         lapse = nil

@@ -51,7 +51,7 @@ extension RemoteHost {
     ///
     /// - Throws: ``RemoteError``.
     public func send(_ route: some Routable) async throws {
-        _ = try await wholeResponse(for: route)
+        _ = try await dataResponse(for: route)
     }
 
     /// Sends a request described by a path, a method and parameters.
@@ -80,7 +80,7 @@ extension RemoteHost {
     ///
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` if the body exceeds the limit of the route or the host.
     public func data(for route: some Routable) async throws -> Data {
-        try await wholeResponse(for: route).value
+        try await dataResponse(for: route).value
     }
 
     /// Sends a route and returns the whole response: value, status, header fields and metrics.
@@ -97,7 +97,7 @@ extension RemoteHost {
     ///
     /// - Throws: ``RemoteError``.
     public func dataResponse(for route: some Routable) async throws -> RemoteResponse<Data> {
-        try await wholeResponse(for: route)
+        try await RouteCall(route, at: self, .whole).run().whole
     }
 
     /// Sends a route and returns the whole response with its bytes, even if its status is one of some outside 200 to 299.
@@ -122,11 +122,6 @@ extension RemoteHost {
     /// - Throws: ``RemoteError``.
     public func dataResponse(for route: some Routable, accepting statuses: Set<Int>) async throws -> RemoteResponse<Data> {
         try await RouteCall(route, at: self, .whole, accepting: statuses).run().whole
-    }
-
-    /// Sends a route and returns its successful response.
-    func wholeResponse(for route: some Routable) async throws -> RemoteResponse<Data> {
-        try await RouteCall(route, at: self, .whole).run().whole
     }
 
     @inline(never)

@@ -89,8 +89,8 @@ extension RouteCall {
 
     // MARK: The permit
 
-    /// The permits that the caller of an interceptor holds.
-    @TaskLocal private static var held: [Permits] = []
+    /// The permits that the caller of an interceptor holds; `nil` after the interceptor, because a task that it started may run on.
+    @TaskLocal private static var held: [WatchedState<Permits?>] = []
 
     /// The permits from which the call takes one for each exchange.
     private var gate: Permits { isStream ? host.streamGate : host.gate }
@@ -102,7 +102,7 @@ extension RouteCall {
     private func permit() async throws -> Permits.Permit? {
         // Such a call would wait for itself.
         let gate = gate
-        if RouteCall.held.contains(where: { $0 === gate }) { return nil }
+        if RouteCall.held.contains(where: { $0.current === gate }) { return nil }
         sent.withLock { $0.isQueued = true }
         // Streams have no end that a further stream could rely on, and often no overall deadline.
         let limit = isStream ? limits.timeouts.head.map { host.time.now.advanced(by: $0) } : nil
@@ -121,7 +121,9 @@ extension RouteCall {
     /// Runs an operation of an interceptor. Its calls need no permit that this call already has.
     private func holdingPermit<Value>(_ operation: () async throws -> Value) async rethrows -> Value {
         guard isStream else { return try await operation() }
-        return try await RouteCall.$held.withValue(RouteCall.held + [gate], operation: operation)
+        let own = WatchedState<Permits?>(gate)
+        defer { own.update { $0 = nil } }
+        return try await RouteCall.$held.withValue(RouteCall.held + [own], operation: operation)
     }
 
     /// The message of a call that found no place.

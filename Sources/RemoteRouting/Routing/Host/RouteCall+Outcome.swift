@@ -100,8 +100,8 @@ extension RouteCall {
     /// Converts a thrown error; a `RemoteError` keeps all but its flags.
     @inline(never)
     func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
-        // The refresh itself may have been canceled, which does not cancel this call.
-        let isOwn = code != .refreshFailed || Task.isCancelled
+        // The task of an interceptor or a refresh may have been canceled, which does not cancel this call.
+        let isOwn = code == nil || Task.isCancelled
         switch thrown {
         case var known as RemoteError where code != .refreshFailed || known.stage == .cancelled && isOwn:
             // The error of an interceptor or a refresh may be about a request of another call.
@@ -113,7 +113,7 @@ extension RouteCall {
             return error(.cancelled, .cancelled, request, "the task was canceled")
         case let fault as RouteFault where code != .interceptorFailed:
             return error(.build, .invalidRoute, request, fault.refusal, underlyingError: fault)
-        case let failure as TransportFailure:
+        case let failure as TransportFailure where code == nil:
             return error(failure.code.stage, failure.code, request, failure.message, underlyingError: failure.underlyingError ?? failure)
         default:
             break
@@ -142,9 +142,15 @@ extension RouteCall {
     /// Converts the error that ended the call.
     @inline(never)
     func finalError(for thrown: any Error) -> any Error {
-        guard thrown is DeadlinePassed else { return error(for: thrown, request) }
-        let message = sent.withLock(\.isQueued) ? limitReached : TransportFailure(Deadlines.Part.overall, limits).message
-        return error(.timeout, .overallTimedOut, request, message)
+        // The error of an attempt has the number already.
+        if thrown is RemoteError { return error(for: thrown, request) }
+        var failure = error(for: thrown, request)
+        if thrown is DeadlinePassed {
+            let message = sent.withLock(\.isQueued) ? limitReached : TransportFailure(Deadlines.Part.overall, limits).message
+            failure = error(.timeout, .overallTimedOut, request, message)
+        }
+        failure.attempts = sent.withLock(\.attempts)
+        return failure
     }
 }
 

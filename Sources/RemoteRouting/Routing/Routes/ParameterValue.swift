@@ -28,26 +28,6 @@ public struct ParameterValue: Hashable, Sendable {
     public static let valueless = ParameterValue(.valueless)
     /// A text, which each destination escapes in its own way.
     public static func text(_ text: String) -> ParameterValue { ParameterValue(.text(text)) }
-    /// `true` or `false`; a Boolean in JSON.
-    static func flag(_ flag: Bool) -> ParameterValue { ParameterValue(.flag(flag)) }
-    /// An integer of any size, in decimal digits.
-    static func integer(_ number: some BinaryInteger) -> ParameterValue { ParameterValue(.integer(String(number))) }
-    /// A number in its shortest form; NaN and infinity are refused when the request is built.
-    static func number(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> ParameterValue {
-        guard number.isFinite else { return ParameterValue(.notFinite) }
-        let text = number.description
-        return text.hasSuffix(".0") ? ParameterValue(.integer(String(text.dropLast(2)))) : ParameterValue(.fraction(text))
-    }
-    /// A decimal number; NaN is refused when the request is built.
-    static func number(_ number: Decimal) -> ParameterValue {
-        number.isNaN ? ParameterValue(.notFinite) : ParameterValue(.fraction(number.description))
-    }
-    /// A date; the parameter style determines its form.
-    static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
-    /// Several values; the parameter style determines their form.
-    static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
-    /// Nested fields: `name[field]` in a query or form, an object in JSON.
-    static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }
 }
 
 /// A type whose values can be parameters.
@@ -71,7 +51,7 @@ extension ParameterValue: ParameterConvertible {
 
 extension Parameters: ParameterConvertible {
     /// The parameters as fields below the name of the parameter.
-    public var parameterValue: ParameterValue { .fields(self) }
+    public var parameterValue: ParameterValue { ParameterValue(.fields(self)) }
 }
 
 extension StringProtocol where Self: ParameterConvertible {
@@ -84,12 +64,12 @@ extension Substring: ParameterConvertible {}
 
 extension Bool: ParameterConvertible {
     /// `true` or `false`; a Boolean in JSON.
-    public var parameterValue: ParameterValue { .flag(self) }
+    public var parameterValue: ParameterValue { ParameterValue(.flag(self)) }
 }
 
 extension BinaryInteger where Self: ParameterConvertible {
     /// The number in decimal digits, of any size.
-    public var parameterValue: ParameterValue { .integer(self) }
+    public var parameterValue: ParameterValue { ParameterValue(.integer(String(self))) }
 }
 
 extension Int: ParameterConvertible {}
@@ -105,7 +85,11 @@ extension UInt64: ParameterConvertible {}
 
 extension BinaryFloatingPoint where Self: LosslessStringConvertible & ParameterConvertible {
     /// The number in its shortest form; NaN and infinity are refused when the request is built.
-    public var parameterValue: ParameterValue { .number(self) }
+    public var parameterValue: ParameterValue {
+        guard isFinite else { return ParameterValue(.notFinite) }
+        let text = description
+        return ParameterValue(text.hasSuffix(".0") ? .integer(String(text.dropLast(2))) : .fraction(text))
+    }
 }
 
 extension Double: ParameterConvertible {}
@@ -113,12 +97,12 @@ extension Float: ParameterConvertible {}
 
 extension Decimal: ParameterConvertible {
     /// The number in decimal digits; NaN is refused when the request is built.
-    public var parameterValue: ParameterValue { .number(self) }
+    public var parameterValue: ParameterValue { ParameterValue(isNaN ? .notFinite : .fraction(description)) }
 }
 
 extension Date: ParameterConvertible {
     /// The date; the parameter style determines its form.
-    public var parameterValue: ParameterValue { .date(self) }
+    public var parameterValue: ParameterValue { ParameterValue(.date(self)) }
 }
 
 extension UUID: ParameterConvertible {
@@ -138,7 +122,7 @@ extension Optional: ParameterConvertible where Wrapped: ParameterConvertible {
 
 extension Array: ParameterConvertible where Element: ParameterConvertible {
     /// The values in order; the parameter style determines the form of the list.
-    public var parameterValue: ParameterValue { .list(map(\.parameterValue)) }
+    public var parameterValue: ParameterValue { ParameterValue(.list(map(\.parameterValue))) }
 }
 
 extension RawRepresentable where Self: ParameterConvertible, RawValue: ParameterConvertible {

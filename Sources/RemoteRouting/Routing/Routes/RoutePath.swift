@@ -31,10 +31,6 @@ public struct RoutePath: Hashable, Sendable {
         return text
     }
 
-    fileprivate mutating func append(literal: String) {
-        text += literal
-    }
-
     fileprivate mutating func append(value: some StringProtocol) {
         if value.isEmpty { emptyValues.append(text.utf8.count) }
         if fault == nil { fault = PathCheck.fault(ofValue: value) }
@@ -45,7 +41,7 @@ public struct RoutePath: Hashable, Sendable {
 extension RoutePath: ExpressibleByStringInterpolation {
     /// Creates a path from a literal, which is used unchanged.
     public init(stringLiteral value: String) {
-        append(literal: value)
+        text = value
     }
 
     /// Creates a path from literals and values.
@@ -65,7 +61,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
         }
 
         /// Appends a literal unchanged, including its percent escapes.
-        public mutating func appendLiteral(_ literal: String) { path.append(literal: literal) }
+        public mutating func appendLiteral(_ literal: String) { path.text += literal }
 
         /// Appends a text as part of one segment.
         public mutating func appendInterpolation(_ value: some StringProtocol) { path.append(value: value) }
@@ -88,7 +84,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
         public mutating func appendInterpolation(segments: some Sequence<String>) {
             var isFirst = true
             for segment in segments {
-                if !isFirst { path.append(literal: "/") }
+                if !isFirst { path.text += "/" }
                 path.append(value: segment)
                 isFirst = false
             }

@@ -49,14 +49,15 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     }
 
     private func exchange(_ route: Route, confirming known: Validator?) async throws -> ConditionalResponse {
-        let response = try await host.wholeResponse(for: route)
+        let response = try await host.dataResponse(for: route)
         if response.status == 304 {
             let merged = response.exchange.confirming(known)
             let freshness = Freshness(of: merged)
             let new = known.map { merged.validator(replacing: $0) }
             // Neither message states a freshness, so that of the app's page function stays.
             let isUnstated = freshness == .unspecified && CacheNotes(known)?.fields.isEmpty != false
-            let isSameVersion = new?.entityTag == known?.entityTag && new?.lastModified == known?.lastModified
+            // The confirmation may have the only `Vary`.
+            let isSameVersion = new?.entityTag == known?.entityTag && new?.lastModified == known?.lastModified && new?.notes == nil
             return .notModified(freshness, isUnstated && (mayHaveOwnFreshness || isSameVersion) ? nil : new, response)
         }
         return .modified(response.map(try await read(response, route)))
@@ -71,13 +72,6 @@ extension RemoteHost {
             if let reference { route.options.target = .page(reference) }
             return try RouteCall(route, at: self, .whole)
         }
-    }
-}
-
-extension ConditionalExchange where Value: Decodable & SendableMetatype {
-    /// Creates an exchange that decodes its responses.
-    init(decodingAt host: RemoteHost) {
-        self.init(host: host) { try await ResponseDecoding($0, of: $1, at: host).decode(as: Value.self) }
     }
 }
 

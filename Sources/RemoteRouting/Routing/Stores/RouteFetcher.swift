@@ -99,7 +99,7 @@ extension RemoteHost {
     public func fetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
-        RouteFetcher(ConditionalExchange(decodingAt: self)) { route($0) }
+        RouteFetcher(ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).decode(as: type) }) { route($0) }
     }
 
     /// Creates a fetcher that parses each key's content with a custom function.

@@ -271,6 +271,16 @@ struct CookieStorageTests {
         #expect(bench.all.map(\.value).sorted() == ["4", "5", "6"])
     }
 
+    @Test func `W12: a jar over its total evicts no more cookies if the clock was set back after they were saved`() throws {
+        var bench = CookieBench(limits: .init(total: 10))
+        for number in 0..<10 { try bench.set("a=\(number); Max-Age=50", at: "https://\(number).example/") }
+        var next = CookieBench(limits: .init(total: 10))
+        next.now -= 60
+        for cookie in bench.all { next.storage.load([cookie], for: cookie.domain, now: next.now) }
+        try next.set("a=b")
+        #expect(next.all.count == 9 && next.all.contains { $0.value == "b" })
+    }
+
     @Test func `W12: thousands of cookies stay within the limits`() throws {
         let count = isWholeRun ? 10_000 : 4_000
         var bench = CookieBench()

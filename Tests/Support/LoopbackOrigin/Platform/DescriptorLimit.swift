@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import StorePlatform
 
 extension LoopbackOrigin {
     /// Raises this process's soft limit of open descriptors, for tests with both ends of a thousand connections in one process.

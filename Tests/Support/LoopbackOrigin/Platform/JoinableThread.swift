@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import StorePlatform
 
 /// A thread that can be joined, which Foundation's `Thread` cannot.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import StorePlatform
 
 /// A nonblocking TCP socket on 127.0.0.1, with the few POSIX calls that the origin needs.
 struct Socket: Sendable {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import StorePlatform
 
 /// A pipe within the process: writing a byte wakes the thread that polls the reading end.
 struct WakePipe: Sendable {

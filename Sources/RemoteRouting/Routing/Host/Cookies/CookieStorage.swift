@@ -139,11 +139,20 @@ struct CookieStorage: Sendable {
         guard count > limits.total else { return }
         // Evicts a tenth at once, because scanning all cookies for each new cookie would be quadratic.
         let excess = count - (limits.total - limits.total / 10)
-        let oldest = Set(cookies.values.joined().map(\.used).sorted().prefix(excess))
+        let oldest = cookies.values.joined().map(\.used).sorted().prefix(excess)
+        guard let last = oldest.last else { return }
+        // Many cookies may have the last position, if the clock was set back after they were saved.
+        var ties = oldest.count { $0 == last }
         for (domain, list) in cookies {
-            let kept = list.filter { !oldest.contains($0.used) }
-            guard kept.count < list.count else { continue }
-            if list.contains(where: { oldest.contains($0.used) && $0.expires != nil }) { changed.insert(domain) }
+            var kept: [Cookie] = []
+            for cookie in list {
+                guard cookie.used < last || cookie.used == last && ties > 0 else {
+                    kept.append(cookie)
+                    continue
+                }
+                if cookie.used == last { ties -= 1 }
+                if cookie.expires != nil { changed.insert(domain) }
+            }
             put(kept, for: domain)
         }
     }
