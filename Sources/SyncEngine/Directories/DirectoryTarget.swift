@@ -311,7 +311,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
         let path = try RelativePath(existing: key)
-        return try session.places.whileThere(at: path) { try session.isUnchanged(path, key: key, since: entry) }
+        return try session.places.whileThere(at: path) { try session.isUnchanged(path, since: entry) }
     }
 
     /// Downloads a file, or its missing bytes, and installs it.
@@ -343,7 +343,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 return
             }
             do {
-                try await session.commit(whole, as: path, of: item)
+                try await session.commit(whole, as: path, version: item.version)
             } catch  where session.flushes.hasFailed {
                 // After a failed flush the content on disk is unknown, even if it reads back intact from memory. If discarding fails too,
                 // the flush's error is the one to report.
@@ -382,7 +382,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         let path = try RelativePath(move.item.key)
         do {
-            try await session.installHeld(move.item, as: path)
+            try await session.installHeld(path, version: move.item.version)
             try session.places.verify()
             session.hasInstalled()
         } catch {
@@ -410,7 +410,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try await session.flushMoves()
         for key in keys.sorted() {
             let path = try RelativePath(existing: key)
-            try session.places.whileThere(at: path) { try session.remove(path, key: key) }
+            try session.places.whileThere(at: path) { try session.remove(path) }
         }
         try session.places.verify()
     }

@@ -2,6 +2,8 @@ internal import StoreCore
 
 /// The path of a file relative to a directory; it cannot lead out of the directory.
 struct RelativePath: Sendable {
+    /// The path as a key: the parts, joined by `/`.
+    let key: PathKey
     /// The names of the directories, outermost first, and of the file.
     let parts: [String]
 
@@ -53,7 +55,7 @@ struct RelativePath: Sendable {
         guard let first = parts.first, NameFolding.all.fold(first) != Self.reserved else {
             throw refuse("the name \(Self.reserved) is reserved for the target")
         }
-        self.parts = parts
+        (self.key, self.parts) = (key, parts)
     }
 
     private static func refusal(of path: String, _ reason: String) -> SyncError {
@@ -62,11 +64,8 @@ struct RelativePath: Sendable {
 
     /// Creates a path from the parts of a checked path.
     init(trusting parts: [String]) {
-        self.parts = parts
+        (self.key, self.parts) = (PathKey(parts.joined(separator: "/")), parts)
     }
-
-    /// The path with its parts joined by `/`.
-    var key: PathKey { PathKey(parts.joined(separator: "/")) }
 
     /// Returns the path of the directory formed by the first parts; empty for the root.
     func directory(_ depth: Int) -> PathKey { PathKey(parts.prefix(depth).joined(separator: "/")) }

@@ -42,15 +42,15 @@ extension TargetSession {
 
     /// Installs a held file under its new key.
     ///
-    /// - Throws: As ``commit(_:as:of:)``; ``SyncError/Code/changedLocally`` if the file was written to since it was held.
-    func installHeld(_ item: some FileItem, as path: RelativePath) async throws {
-        let name = PartNames(path: item.path).bytes
-        guard let held = state.withLock({ $0.held[item.key] }) else { throw SyncError.changedLocally(.moves) }
-        try await commit(FilePart.Whole(name: name, digest: held.digest, stamp: held.stamp, file: nil), as: path, of: item)
+    /// - Throws: As ``commit(_:as:version:)``; ``SyncError/Code/changedLocally`` if the file was written to since it was held.
+    func installHeld(_ path: RelativePath, version: String) async throws {
+        let name = PartNames(path: path.key.path).bytes
+        guard let held = state.withLock({ $0.held[path.key] }) else { throw SyncError.changedLocally(.moves) }
+        try await commit(FilePart.Whole(name: name, digest: held.digest, stamp: held.stamp, file: nil), as: path, version: version)
         // If both names already belonged to one file, the system has not removed the first (`rename(2)`).
         try places.parts.remove(name)
         state.withLock { state in
-            state.held[item.key] = nil
+            state.held[path.key] = nil
             state.moved.insert(held.origin)
             state.hasUnflushedMoves = true
         }

@@ -24,11 +24,10 @@ extension TargetSession {
     ///
     /// - Parameters:
     ///   - path: The path of the new file.
-    ///   - key: The key of the new file.
     ///   - other: A file that the plan removes and that the disk treats as the same name.
     /// - Throws: ``SyncError/Code/changedLocally`` if a file has changed, and ``SyncError/Code/nameTaken`` if a directory contains a file
     ///   that the plan does not remove. In that case, nothing of that directory is removed.
-    func makeWay(for path: RelativePath, key: PathKey, insteadOf other: PathKey?) throws {
+    func makeWay(for path: RelativePath, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same path; the later ones must find it free.
         try makingWay.withLock { _ throws in
@@ -38,7 +37,7 @@ extension TargetSession {
                     state.clashes.remove(other)
                     return state.clashes.insert(path)
                 }
-                if let still { throw SyncError.clash(key, with: still) }
+                if let still { throw SyncError.clash(path.key, with: still) }
             }
             if makesWay(for: path) {
                 for ancestor in path.ancestors { try replace(ancestor, upTo: path.parts.count) }
@@ -47,7 +46,7 @@ extension TargetSession {
                 try parent.status(of: name)?.kind == .directory ? parent.directory(name) : nil
             }
             guard let directory = directory ?? nil else { return }
-            for other in try collect(directory, of: key).sorted() { try replace(other, upTo: path.parts.count) }
+            for other in try collect(directory, of: path.key).sorted() { try replace(other, upTo: path.parts.count) }
         }
     }
 
@@ -96,7 +95,7 @@ extension TargetSession {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
         guard try places.inDirectory(of: path, isMaking: false, { try $0.status(of: $1) }) ?? nil != nil else { return }
-        try remove(path, key: key, upTo: depth, in: .contents)
+        try remove(path, upTo: depth, in: .contents)
         state.withLock { _ = $0.replaced.insert(key) }
     }
 }

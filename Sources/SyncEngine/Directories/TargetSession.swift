@@ -133,7 +133,8 @@ final class TargetSession: Sendable {
     }
 
     /// Returns whether a file is still as the plan recorded it, and stores its stamp for the installation.
-    func isUnchanged(_ path: RelativePath, key: PathKey, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+    func isUnchanged(_ path: RelativePath, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+        let key = path.key
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
         if makesWay(for: path) {
             // A file has the name of one of its directories, so nothing can exist here.
@@ -171,18 +172,18 @@ final class TargetSession: Sendable {
     /// Installs a complete download: flushes its bytes, writes the journal, and renames the file.
     ///
     /// - Throws: The error of the flush, or the reason why the name cannot be used; `CancellationError` while it waits for the flush.
-    func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
-        let key = item.key
+    func commit(_ whole: FilePart.Whole, as path: RelativePath, version: String) async throws {
+        let key = path.key
         let other = state.withLock { $0.clashes.insert(path) }
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
         try await settle(whole, of: key)
-        try makeWay(for: path, key: key, insteadOf: other)
-        if try !install(whole, as: path, of: item, isMaking: false) {
+        try makeWay(for: path, insteadOf: other)
+        if try !install(whole, as: path, version: version, isMaking: false) {
             // Recorded before its directory is made: if the process ends in between, the next pass misses the file, and removes the empty
             // directory.
-            try write([.put(key, FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp))])
+            try write([.put(key, FileRecord(version: version, digest: whole.digest, stamp: whole.stamp))])
             do {
-                try install(whole, as: path, of: item, isMaking: true)
+                try install(whole, as: path, version: version, isMaking: true)
             } catch {
                 // If the disk refuses this line, the next pass finds no file of the record.
                 try? write([.removed(key)])
@@ -202,9 +203,9 @@ final class TargetSession: Sendable {
     /// - Parameter isMaking: Whether missing directories are created.
     /// - Returns: `false` if a directory is missing.
     @discardableResult
-    private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
+    private func install(_ whole: FilePart.Whole, as path: RelativePath, version: String, isMaking: Bool) throws -> Bool {
         try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
-            try rename(whole, to: directory, as: name, path, of: item)
+            try rename(whole, to: directory, as: name, path, version: version)
             places.touch(path)
             return true
         } ?? false
@@ -220,10 +221,10 @@ final class TargetSession: Sendable {
     }
 
     private func rename(
-        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, of item: some FileItem
+        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, version: String
     ) throws {
-        let key = item.key
-        let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
+        let key = path.key
+        let record = FileRecord(version: version, digest: whole.digest, stamp: whole.stamp)
         let (before, number) = try state.withLock { state throws in
             let before = state.journal.records[key]
             try write([.put(key, record)], &state)
@@ -256,11 +257,11 @@ final class TargetSession: Sendable {
     ///
     /// - Parameters:
     ///   - path: The path of the file.
-    ///   - key: The key of the file.
     ///   - depth: The depth of the outermost directory that may be removed.
     ///   - stage: The stage of the error.
     /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed.
-    func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
+    func remove(_ path: RelativePath, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
+        let key = path.key
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             func verify() throws {
