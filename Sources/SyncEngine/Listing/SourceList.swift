@@ -71,3 +71,12 @@ public enum SourceOrder: Hashable, Sendable {
     /// Ascending by key. If the local side is sorted too, both are compared as streams. A list that violates the order is refused.
     case sortedByKey
 }
+
+extension SyncError {
+    /// Refuses the remote list before anything is changed.
+    static func ofList(_ code: Code, _ reason: String, remedy: String, underlyingError: (any Error)? = nil) -> SyncError {
+        SyncError(
+            code, "cannot read the remote list: \(reason); nothing was replaced or removed; \(remedy)", stage: .sourceList,
+            underlyingError: underlyingError)
+    }
+}

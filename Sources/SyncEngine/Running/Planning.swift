@@ -142,32 +142,24 @@ struct ListReading<Reader: SourceReader> {
     mutating func next() async throws -> [Reader.Item]? {
         guard !hasEnded else { return nil }
         guard let page = try await reader.next() else {
-            throw SyncError(
-                .incompleteList,
-                "cannot read the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed; "
-                    + "sync again",
-                stage: .sourceList)
+            throw SyncError.ofList(
+                .incompleteList, "it stopped after \(counted(count, "item")) without its end", remedy: "sync again")
         }
         count += page.items.count
         pageCount += 1
         // Pages count too, because a list of empty pages may not end either.
         guard max(count, pageCount) <= limit else {
-            throw SyncError(
-                .listLimit,
-                "cannot read the remote list: it has more than \(limit) items or pages and may never end; nothing was replaced or removed; "
-                    + "correct the origin, or raise SyncOptions.listLimit",
-                stage: .sourceList)
+            throw SyncError.ofList(
+                .listLimit, "it has more than \(limit) items or pages and may never end",
+                remedy: "correct the origin, or raise SyncOptions.listLimit")
         }
         board?.listed(items: page.items.count)
         if case .complete(let expected) = page.end {
             hasEnded = true
             whenApplied = page.whenApplied
             if let expected, expected != count {
-                throw SyncError(
-                    .incompleteList,
-                    "cannot read the remote list: it has \(counted(count, "item")) but should have \(expected); nothing was replaced or removed; "
-                        + "sync again",
-                    stage: .sourceList)
+                throw SyncError.ofList(
+                    .incompleteList, "it has \(counted(count, "item")) but should have \(expected)", remedy: "sync again")
             }
         }
         return page.items
