@@ -165,13 +165,13 @@ struct DirectoryScan: Sendable {
             if known != record { confirmed[path] = known }
         } else if record.mayHave(size: stamp.size), let found = try digestIfReadable(), var known = record.matching(found) {
             known.stamp = stamp
-            known.before = nil
+            known.before = []
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
         } else if unreadable[path] != nil {
             // Treats the file as foreign, because its content is unknown and a sync never removes a foreign file.
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
-        } else if keepsForeign, !isSettled, record.before == nil, stamp.inode != record.stamp.inode {
+        } else if keepsForeign, !isSettled, record.before.isEmpty, stamp.inode != record.stamp.inode {
             // The process may have ended between the record and the rename, with a foreign file under the name.
             uninstalled.append(path)
             edited[path] = stamp

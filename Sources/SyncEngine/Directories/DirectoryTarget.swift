@@ -197,13 +197,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     func journal(in root: DirectoryHandle) throws -> TargetJournal {
-        var first = TargetJournal()
-        first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
-        else { return first }
-        var lost = TargetJournal()
-        lost.apply(.rebuilding)
-        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? lost
+        else { return TargetJournal(.beginning) }
+        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? TargetJournal(.rebuilding)
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.

@@ -25,7 +25,7 @@ struct RecordTable: Sendable {
     private var versions: [String] = []
     private var index = HashIndex()
     /// The previous records by row, for the few rows that are being changed.
-    private var before: [Int: FileRecord.Before] = [:]
+    private var before: [Int: FileRecord] = [:]
     /// The number of records; removed records leave rows behind that do not count.
     private(set) var count = 0
 
@@ -48,7 +48,7 @@ struct RecordTable: Sendable {
         let entry = rows[row]
         return FileRecord(
             version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp,
-            before: before.isEmpty ? nil : before[row])
+            before: before.isEmpty ? [] : before[row].map { [$0] } ?? [])
     }
 
     /// Returns whether the current record of a row has this stamp.
@@ -71,7 +71,7 @@ struct RecordTable: Sendable {
             rows[row].digest = record.digest
             rows[row].version = keep(version, at: rows[row].version)
             rows[row].line = Int32(line)
-            before[row] = record.before
+            before[row] = record.before.first
             return
         }
         let row = Row(
@@ -79,7 +79,7 @@ struct RecordTable: Sendable {
             version: keep(version, at: -1), line: Int32(line))
         bytes += path.path.utf8
         index.insert(hash, at: rows.count)
-        if let earlier = record.before { before[rows.count] = earlier }
+        if let earlier = record.before.first { before[rows.count] = earlier }
         rows.append(row)
         count += 1
     }

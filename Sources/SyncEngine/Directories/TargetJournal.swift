@@ -23,6 +23,11 @@ struct TargetJournal: Sendable {
     /// The number of changes.
     private(set) var count = 0
 
+    /// Creates a journal with changes.
+    init(_ changes: Change...) {
+        for change in changes { apply(change) }
+    }
+
     /// An entry of the journal's log.
     enum Change: LogEntry, Hashable {
         /// A file with this content has the path's name, or is about to be renamed to it.
@@ -57,7 +62,7 @@ struct TargetJournal: Sendable {
             let row = records.row(of: path)
             if let row {
                 let before = records.record(at: row)
-                record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
+                record.before = [FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)]
             }
             if row.map({ records.line(at: $0) <= settledThrough }) ?? true, let known = knownUnsettledCount {
                 knownUnsettledCount = known + 1
@@ -156,7 +161,7 @@ struct TargetJournal: Sendable {
             guard index >= 0 else { return beginning }
             guard index < paths.count else { return end }
             guard let record = records[paths[index]] else { return [] }
-            return (record.before.map { [.put(paths[index], $0.record)] } ?? []) + [.put(paths[index], record)]
+            return (record.before + [record]).map { .put(paths[index], $0) }
         }
     }
 

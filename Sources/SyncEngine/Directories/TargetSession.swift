@@ -88,10 +88,8 @@ final class TargetSession: Sendable {
     private static func begin(
         _ change: TargetJournal.Change, _ log: inout LogFile<TargetJournal.Change>, _ places: TargetPlaces
     ) throws -> TargetJournal {
-        var journal = TargetJournal()
         try log.replace(by: [change], durability: places.durability, in: places.own)
-        journal.apply(change)
-        return journal
+        return TargetJournal(change)
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
