@@ -95,12 +95,7 @@ public final class FilePart: Sendable {
                     "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(length) bytes and can be "
                         + "resumed at \(resumePoint.map { "byte \($0.offset)" } ?? "no byte"); begin at 0 or at the resume point")
             }
-            if offset == 0 {
-                try restart(&state)
-            } else {
-                state.isResumed = true
-            }
-            state.hasBegun = true
+            if offset == 0 { try restart(&state) } else { (state.isResumed, state.hasBegun) = (true, true) }
             state.validator = validator ?? (offset > 0 ? resumePoint?.validator : nil)
             return Int(offset)
         }
@@ -114,10 +109,7 @@ public final class FilePart: Sendable {
     public func append(_ bytes: some ContiguousBytes) throws {
         let count = try bytes.withUnsafeBytes { bytes in
             try state.withLock { state throws -> Int in
-                if !state.hasBegun {
-                    try restart(&state)
-                    state.hasBegun = true
-                }
+                if !state.hasBegun { try restart(&state) }
                 let length = state.part.length
                 if let limit, bytes.count > limit - length {
                     throw SyncError.wrongContent(
@@ -308,7 +300,7 @@ public final class FilePart: Sendable {
 
     private func restart(_ state: inout State) throws {
         try state.part.restart()
-        state = State(part: state.part)
+        state = State(part: state.part, hasBegun: true)
     }
 }
 

@@ -153,7 +153,7 @@ struct ListReading<Reader: SourceReader> {
                 .listLimit, "it has more than \(limit) items or pages and may never end",
                 remedy: "correct the origin, or raise SyncOptions.listLimit")
         }
-        board?.listed(items: page.items.count)
+        board?.advance(items: page.items.count) { $0.progress.totalItems = .atLeast($0.progress.doneItems) }
         if case .complete(let expected) = page.end {
             hasEnded = true
             whenApplied = page.whenApplied

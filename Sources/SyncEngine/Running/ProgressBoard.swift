@@ -68,14 +68,6 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Counts items of the remote list.
-    func listed(items: Int) {
-        note(now: time.now, always: false) { state in
-            state.report.progress.doneItems += items
-            state.report.progress.totalItems = .atLeast(state.report.progress.doneItems)
-        }
-    }
-
     /// Records the failure of an item.
     ///
     /// - Returns: Whether the failure ends the pass.

@@ -32,6 +32,8 @@ struct SyncLifecycle: Hashable, Sendable {
     /// The pass that begins when the running one has ended; `nil` if none was requested.
     private(set) var next: Pass?
     private(set) var observerCount = 0
+    /// The number of callers without an outcome.
+    var callerCount: Int { (current?.allowances.count ?? 0) + (next?.allowances.count ?? 0) }
     private var lastNumber = 0
 
     /// The effects of an event, in the order of their execution.
