@@ -67,14 +67,13 @@ struct DirectoryScan: Sendable {
             guard error.isDenial else { throw error }
             unreadable[PathKey(path)] = error
         }
-        let found = UnreadablePaths(unreadable)
         vanished = journal.records.indices.compactMap { row in
-            guard !present.contains(row), let path = journal.records.path(at: row), found.cause(of: path) == nil else { return nil }
+            guard !present.contains(row), let path = journal.records.path(at: row), unreadable.cause(of: path) == nil else { return nil }
             return path
         }.sorted()
         if !missesUnsettled, !unreadable.isEmpty {
             missesUnsettled = journal.records.indices.contains { row in
-                !journal.isSettled(row) && journal.records.path(at: row).map { found.cause(of: $0) != nil } ?? false
+                !journal.isSettled(row) && journal.records.path(at: row).map { unreadable.cause(of: $0) != nil } ?? false
             }
         }
         // A removed directory looks empty. Accepting that would download every file into an unlinked directory.
@@ -212,32 +211,19 @@ struct DirectoryScan: Sendable {
     }
 }
 
-/// Finds the unreadable file or directory at or above a path.
-struct UnreadablePaths: Sendable {
-    private var causes: [PathKey: any Error]
-
-    init(_ causes: [PathKey: any Error] = [:]) {
-        self.causes = causes
-    }
-
-    /// The unreadable path at or above a path; `nil` if there is none.
+extension [PathKey: any Error] {
+    /// Returns the path at or above another, with its error; `nil` if there is none.
     func cause(of key: PathKey) -> (path: PathKey, error: any Error)? {
-        guard !causes.isEmpty else { return nil }
+        guard !isEmpty else { return nil }
         // Splits by bytes, because a slash and a combining accent after it form one character.
         var path = key.path.utf8[...]
         while true {
             let place = PathKey(String(decoding: path, as: UTF8.self))
-            if let error = causes[place] { return (place, error) }
+            if let error = self[place] { return (place, error) }
             guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return nil }
             path = path[..<slash]
         }
     }
-
-    /// Adds an unreadable file or directory.
-    mutating func add(_ path: PathKey, _ error: any Error) { causes[path] = error }
-
-    /// All unreadable paths with their errors, sorted by path.
-    var all: [(path: PathKey, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
 }
 
 /// A set of a journal's rows, stored as one bit per row.

@@ -61,7 +61,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         /// The marks of passes that failed to begin and have not ended yet.
         var failedBegins: [Set<PassMark>] = []
         /// Files and directories that the last inventory had no permission to read.
-        var unreadable = UnreadablePaths()
+        var unreadable: [PathKey: any Error] = [:]
     }
 
     var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
@@ -154,7 +154,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             acceptsLoss: layers.verification.readsAll, probe: probe)
         let (damaged, denied) = try await damagedRows(scan, journal, in: root)
         scan.markDamaged(damaged, journal)
-        let unreadable = UnreadablePaths(scan.unreadable)
+        let unreadable = scan.unreadable
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
         let shown = session == nil ? journal : nil
@@ -185,8 +185,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 }
             }
         }
-        inventory.skipped = (unreadable.all + denied).map {
-            SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error))
+        inventory.skipped = (unreadable.sorted { $0.key < $1.key } + denied).map { path, error in
+            SyncRefusal(path, because: SyncError.unreadable(path, underlyingError: error))
         }
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
             SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
@@ -278,7 +278,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             return true
         } catch  where error.isDenial {
             // The error concerns one item, and `refusals(among:)` reports it; the others continue.
-            state.withLock { $0.unreadable.add(local.key, error) }
+            state.withLock { $0.unreadable[local.key] = error }
             return true
         }
     }

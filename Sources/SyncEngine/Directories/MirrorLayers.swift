@@ -125,11 +125,11 @@ extension DirectoryTarget {
     /// - Returns: The rows of the files with other content, and the files that the process may not read, which are as their stamps say.
     func damagedRows(
         _ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle
-    ) async throws -> (damaged: [Int], denied: [(path: PathKey, error: any Error)]) {
+    ) async throws -> (damaged: [Int], denied: [(key: PathKey, value: any Error)]) {
         guard case .digests(let rate) = layers.verification else { return ([], []) }
         let excludes = excludes
         var (rows, damaged) = (scan.unchanged, [Int]())
-        var denied: [(path: PathKey, error: any Error)] = []
+        var denied: [(key: PathKey, value: any Error)] = []
         while let row = rows.takeFirst(1).first {
             guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }
             try Task.checkCancellation()

@@ -187,7 +187,7 @@ struct DirectoryNameTests {
     }
 
     @Test func `S5: an item with a leading combining accent is found below an unreadable directory`() {
-        let unreadable = UnreadablePaths(["d": StoreError.fileSystem("listing", path: "d", errno: POSIXErrorCode.EACCES.rawValue)])
+        let unreadable: [PathKey: any Error] = ["d": Trouble.lasting]
         #expect(unreadable.cause(of: "d/\u{301}e/x")?.path == "d")
         #expect(unreadable.cause(of: "d")?.path == "d")
         #expect(unreadable.cause(of: "e/d")?.path == nil)
