@@ -45,13 +45,8 @@ struct DirectoryScan: Sendable {
 
     /// Compares a directory with its journal, without changing anything.
     ///
-    /// - Parameters:
-    ///   - root: The directory.
-    ///   - journal: The journal of the directory.
-    ///   - folding: The name variants that the disk treats as equal.
-    ///   - keepsForeign: Whether a file that may be foreign counts as foreign rather than as edited.
-    ///   - acceptsLoss: Whether a file that the disk cannot read counts as one with other content.
-    ///   - probe: Called before each directory is listed and each file read; for tests.
+    /// With `keepsForeign`, a file that may be foreign counts as foreign rather than as edited. With `acceptsLoss`, a file that the disk
+    /// cannot read counts as one with other content. The probe is called before each directory is listed and each file read.
     init(
         of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true, acceptsLoss: Bool = false,
         probe: ((TargetStep) throws -> Void)? = nil
@@ -89,9 +84,7 @@ struct DirectoryScan: Sendable {
         }
     }
 
-    /// The paths of all files that exist.
-    ///
-    /// - Parameter journal: The journal that the directory was compared with.
+    /// The paths of all files that exist, by the journal that the directory was compared with.
     func paths(_ journal: TargetJournal) -> [PathKey] {
         journal.records.indices.compactMap { present.contains($0) ? journal.records.path(at: $0) : nil }
             + entries.lazy.map(\.path).filter { journal.records.row(of: $0) == nil }

@@ -183,9 +183,7 @@ public final class FilePart: Sendable {
         var file: WritableFile?
     }
 
-    /// Checks size and digest.
-    ///
-    /// - Throws: ``SyncError/Code/wrongContent``; the part is discarded unless it is only too short.
+    /// Checks size and digest; discards a part with wrong content unless it is only too short.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
         // A transfer that appends nothing produces an empty file.
         if !state.withLock({ $0.hasBegun }) { try begin() }
@@ -252,9 +250,7 @@ public final class FilePart: Sendable {
         fileprivate var stamp: FileStamp
         fileprivate var mode: UInt16
 
-        /// Opens the file again to install it.
-        ///
-        /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed since.
+        /// Opens the file again to install it, unless it has changed since.
         func reopen(in places: TargetPlaces) throws -> Whole {
             let working = try isAdopted ? places.parts.directory(names.directory) : nil
             let directory = isAdopted ? working : places.parts
@@ -326,11 +322,7 @@ struct PartMemory: Codable, Hashable, Sendable {
 }
 
 extension DirectoryHandle {
-    /// Opens a complete file of a part, which may already have the permissions of an installed file, and those may lack write access.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the file.
-    ///   - open: Opens the file; called again after write access was granted.
+    /// Opens a complete file of a part, and once more with write access, which the permissions of an installed file may lack.
     fileprivate func writable(_ name: String, open: () throws(StoreError) -> WritableFile) throws(StoreError) -> WritableFile {
         do throws(StoreError) {
             return try open()

@@ -25,9 +25,7 @@ struct FilePattern: Hashable, Sendable {
         case optional
     }
 
-    /// Compiles a line of a gitignore file.
-    ///
-    /// - Returns: `nil` for blank lines, for comments, and for patterns that match nothing, such as `[a`.
+    /// Compiles a line of a gitignore file; `nil` for blank lines, for comments, and for patterns that match nothing, such as `[a`.
     init?(line: String) {
         var text = Self.withoutTrailingSpaces(Array(line.utf8))[...]
         guard text.first != UInt8(ascii: "#") else { return nil }
@@ -91,12 +89,7 @@ struct FilePattern: Hashable, Sendable {
     /// The number of states of the machine.
     var stateCount: Int { tokens.count + 1 }
 
-    /// Returns whether the pattern matches a path.
-    ///
-    /// - Parameters:
-    ///   - path: The bytes of the path, without a trailing slash.
-    ///   - isDirectory: Whether the path is that of a directory.
-    ///   - states: Memory for the machine, of at least `stateCount` elements each.
+    /// Returns whether the pattern matches a path without a trailing slash; `states` has memory of at least `stateCount` elements each.
     func matches(_ path: ArraySlice<UInt8>, isDirectory: Bool, _ states: inout (now: [Bool], next: [Bool])) -> Bool {
         if isOfDirectories, !isDirectory { return false }
         let text = isOfNames ? path.lastIndex(of: UInt8(ascii: "/")).map { path[($0 + 1)...] } ?? path : path

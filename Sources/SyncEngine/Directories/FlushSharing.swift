@@ -15,9 +15,7 @@ struct FlushSharing: Hashable, Sendable {
 
     var isRunning: Bool { lastBegun > lastEnded }
 
-    /// Adds a waiter for data that must be on the disk.
-    ///
-    /// - Returns: The number of the flush to wait for, and whether this waiter has to begin it.
+    /// Adds a waiter; returns the number of the flush to wait for, and whether this waiter has to begin it.
     mutating func arrived() -> (number: Int, isToBegin: Bool) {
         waitingForNext += 1
         defer { isDue = isDue || !(isRunning || hasFailed) }
@@ -30,9 +28,7 @@ struct FlushSharing: Hashable, Sendable {
         if number == lastBegun + 1, waitingForNext > 0 { waitingForNext -= 1 }
     }
 
-    /// Begins the flush that is due.
-    ///
-    /// - Returns: Whether a flush is due and still has waiters.
+    /// Begins the flush that is due; returns `false` if none is due, or if it has no waiters any more.
     mutating func begins() -> Bool {
         guard isDue else { return false }
         isDue = false
@@ -42,9 +38,7 @@ struct FlushSharing: Hashable, Sendable {
         return true
     }
 
-    /// Ends the running flush.
-    ///
-    /// - Returns: Whether another flush has to begin.
+    /// Ends the running flush; returns whether another one has to begin.
     mutating func ended(well: Bool) -> Bool {
         precondition(isRunning, "a flush ended that never began")
         lastEnded = lastBegun

@@ -2,11 +2,8 @@
 // them, and leaves everything unusual to the decoder, which also explains errors.
 
 extension ListedFile {
-    /// Parses an array of files in the plain form that lists have.
-    ///
-    /// - Parameter text: The items of a list as a JSON array.
-    /// - Returns: The files; `nil` if an item is invalid, or has an escape but that of a slash, an unknown or repeated key, or a value of
-    ///   another form.
+    /// Parses an array of files in the plain form that lists have; `nil` if an item is invalid, or has an escape but that of a slash, an
+    /// unknown or repeated key, or a value of another form.
     static func parse(_ text: [UInt8]) -> [ListedFile]? {
         text.withUnsafeBufferPointer { text in
             var parser = Parser(text: text)

@@ -104,9 +104,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.init(path: path, version: sha256, byteCount: byteCount, sha256: sha256, url: url)
     }
 
-    /// Creates a file from the parts of a list, with its digest as bytes of text.
-    ///
-    /// - Returns: `nil` if the list gives neither a version nor a digest of 64 lowercase digits.
+    /// Creates a file from the parts of a list; `nil` if it gives neither a version nor a digest of 64 lowercase digits.
     init?(path: String, version: String?, byteCount: Int64?, digest text: (some RandomAccessCollection<UInt8>)?, url: String?) {
         let digest = text.flatMap { SHA256.Digest(hex: $0) }
         guard version != nil || digest != nil, text == nil || digest != nil else { return nil }

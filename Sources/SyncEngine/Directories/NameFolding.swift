@@ -54,9 +54,7 @@ struct NameClashes {
     /// Whether the disk treats any two names as equal.
     var isNeeded: Bool { !folding.isEmpty }
 
-    /// Inserts a path that exists or will be created.
-    ///
-    /// - Returns: The path that it clashes with; the new path is then not inserted.
+    /// Inserts a path that exists or will be created, or returns the path that it clashes with.
     mutating func insert(_ path: RelativePath) -> PathKey? {
         guard !folding.isEmpty else { return nil }
         var places: [(PathKey, PathKey)] = []

@@ -16,9 +16,7 @@ struct RelativePath: Sendable {
     /// The largest number of names in a path: more than real trees need, and few enough for recursive tools.
     static let mostParts = 128
 
-    /// Checks a path of a list.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
+    /// Checks a path of a list; the error gives the reason.
     init(_ key: PathKey) throws(SyncError) {
         try self.init(existing: key)
         let path = key.path
@@ -33,11 +31,7 @@ struct RelativePath: Sendable {
         }
     }
 
-    /// Checks the path of an existing file.
-    ///
-    /// It may be longer or deeper than a path of a list, but must not lead out of the directory.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
+    /// Checks the path of an existing file. It may be longer or deeper than a path of a list, but must not lead out of the directory.
     init(existing key: PathKey) throws(SyncError) {
         let path = key.path
         func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }

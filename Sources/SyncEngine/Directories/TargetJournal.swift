@@ -123,11 +123,7 @@ struct TargetJournal: Sendable {
 
     // MARK: The log
 
-    /// Reads a journal under the lock of its pass; `nil` unless all of it is valid.
-    ///
-    /// - Parameters:
-    ///   - log: The log, which has read nothing.
-    ///   - folder: Its directory.
+    /// Reads a journal from an unread log, under the lock of its pass; `nil` unless all of it is valid.
     static func read(_ log: inout LogFile<Change>, in folder: DirectoryHandle) throws(StoreError) -> TargetJournal? {
         try whole { journal throws(StoreError) in try log.read(in: folder) { journal.apply($0) }.damages }
     }

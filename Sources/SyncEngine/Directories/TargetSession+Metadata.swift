@@ -5,9 +5,7 @@ internal import StorePlatform
 // they may be replaced or removed. Every call acts in an open directory, and none follows a link.
 
 extension TargetSession {
-    /// Gives an installed file its time and its permissions, if it is still as its record says.
-    ///
-    /// - Throws: ``SyncError/Code/changedLocally`` if the file was edited or removed.
+    /// Gives an installed file its time and its permissions, unless it was edited or removed since its record.
     func describe(_ path: RelativePath, mode: UInt16?, modified: Int64?) throws {
         let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
             try places.probe?(.describes(path.key.path))
@@ -36,10 +34,7 @@ extension TargetSession {
         try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
     }
 
-    /// Makes a link, or replaces one that a pass has made.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target; ``SyncError/Code/nameTaken`` if its name belongs to
-    ///   something else.
+    /// Makes a link, or replaces one that a pass has made. Refuses a link that would lead out of the target, and a name in use.
     func makeLink(_ path: RelativePath, to text: String) throws {
         let key = path.key
         try verify(path.target(ofLink: text), of: key)

@@ -15,13 +15,9 @@ extension TargetSession {
         var stamp: FileStamp
     }
 
-    /// Gives a local file a second name in the part of its new key.
+    /// Gives a local file a second name in the part of its new key; returns `false` if the file has changed and must be downloaded.
     ///
-    /// - Parameters:
-    ///   - key: The key of the local file.
-    ///   - destination: Its new key.
-    /// - Returns: `false` if the file has changed, so that its content must be downloaded.
-    /// - Throws: `StoreError`, for example if the disk has no hard links.
+    /// If the disk has no hard links, throws a `StoreError`.
     func hold(_ key: PathKey, for destination: PathKey) throws -> Bool {
         guard let record = state.withLock({ $0.journal.records[key] }) else { return false }
         let name = PartNames(path: destination.path).bytes
@@ -40,9 +36,7 @@ extension TargetSession {
         return true
     }
 
-    /// Installs a held file under its new key.
-    ///
-    /// - Throws: As ``commit(_:as:version:)``; ``SyncError/Code/changedLocally`` if the file was written to since it was held.
+    /// Installs a held file under its new key, unless the file was written to since it was held.
     func installHeld(_ path: RelativePath, version: String) async throws {
         let name = PartNames(path: path.key.path).bytes
         guard let held = state.withLock({ $0.held[path.key] }) else { throw SyncError.changedLocally(.moves) }

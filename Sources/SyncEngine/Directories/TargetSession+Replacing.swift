@@ -22,11 +22,8 @@ extension TargetSession {
 
     /// Removes the files in the way of a complete download, if the plan removes them and they have not changed since.
     ///
-    /// - Parameters:
-    ///   - path: The path of the new file.
-    ///   - other: A file that the plan removes and that the disk treats as the same name.
-    /// - Throws: ``SyncError/Code/changedLocally`` if a file has changed, and ``SyncError/Code/nameTaken`` if a directory contains a file
-    ///   that the plan does not remove. In that case, nothing of that directory is removed.
+    /// One of them may be another spelling, which the disk treats as the same name. Nothing is removed of a directory that contains a file
+    /// which the plan does not remove.
     func makeWay(for path: RelativePath, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same path; the later ones must find it free.
@@ -87,10 +84,7 @@ extension TargetSession {
         return inside
     }
 
-    /// Removes a file that is in the way of another.
-    ///
-    /// - Parameter depth: The depth of the outermost directory that may be removed with it. A directory above may be about to receive
-    ///   another file.
+    /// Removes a file that is in the way of another. A directory above the depth stays, because it may be about to receive another file.
     private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(existing: key)

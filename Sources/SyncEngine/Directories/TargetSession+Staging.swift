@@ -50,9 +50,7 @@ extension TargetSession {
         }
     }
 
-    /// Installs the staged updates.
-    ///
-    /// - Returns: The files that were not replaced, with their reasons.
+    /// Installs the staged updates; returns the files that were not replaced, with their reasons.
     func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         let staged = state.withLock { state in
             defer { state.staged = [:] }
@@ -95,11 +93,7 @@ extension TargetSession {
 
 /// The check of staged updates: many different files that all receive one content suggest a login page, not an update.
 enum SharedContent {
-    /// Returns the reason why staged updates must not be installed.
-    ///
-    /// - Parameter changes: The digest of each file before and after, without files that stay the same; an unknown previous digest is
-    ///   `nil`.
-    /// - Returns: `nil` if the updates may be installed.
+    /// Returns the reason why staged updates must not be installed, by the digest of each changed file before, if it is known, and after.
     static func refusal(of changes: [(before: SHA256.Digest?, after: SHA256.Digest)]) -> SyncError? {
         guard changes.count >= SafetyGate.floor else { return nil }
         var counts: [SHA256.Digest: Int] = [:]

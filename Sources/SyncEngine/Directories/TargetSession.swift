@@ -55,9 +55,7 @@ final class TargetSession: Sendable {
     static let journalName = "journal"
     static let lockName = "lock"
 
-    /// Locks the directory for this pass.
-    ///
-    /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
+    /// Locks the directory for this pass, unless another pass has locked it.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
         folding: NameFolding?, backup: URL? = nil, probe: (@Sendable (TargetStep) throws -> Void)? = nil
@@ -167,9 +165,7 @@ final class TargetSession: Sendable {
         state.withLock { $0.journal.settle(key) }
     }
 
-    /// Installs a complete download: flushes its bytes, writes the journal, and renames the file.
-    ///
-    /// - Throws: The error of the flush, or the reason why the name cannot be used; `CancellationError` while it waits for the flush.
+    /// Installs a complete download: flushes its bytes, writes the journal, and renames the file. The wait for the flush can be canceled.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, version: String) async throws {
         let key = path.key
         let other = state.withLock { $0.clashes.insert(path) }
@@ -196,10 +192,7 @@ final class TargetSession: Sendable {
         if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
-    /// Gives a complete file its name, if the name is still as the plan recorded it right before.
-    ///
-    /// - Parameter isMaking: Whether missing directories are created.
-    /// - Returns: `false` if a directory is missing.
+    /// Gives a complete file its name, if that is still as the plan recorded it; returns `false` if a directory is missing and is not made.
     @discardableResult
     private func install(_ whole: FilePart.Whole, as path: RelativePath, version: String, isMaking: Bool) throws -> Bool {
         try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
@@ -251,13 +244,9 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Removes a file that is still as the inventory found it, and the directories that this leaves empty.
+    /// Removes a file that is still as the inventory found it, and the directories that this leaves empty, but none above a depth.
     ///
-    /// - Parameters:
-    ///   - path: The path of the file.
-    ///   - depth: The depth of the outermost directory that may be removed.
-    ///   - stage: The stage of the error.
-    /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed.
+    /// Throws ``SyncError/Code/changedLocally`` with the stage if the file has changed.
     func remove(_ path: RelativePath, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
         let key = path.key
         if state.withLock({ $0.replaced.contains(key) }) { return }
@@ -372,9 +361,7 @@ final class TargetSession: Sendable {
     /// Whether an earlier pass has flushed everything, and this one has changed nothing since.
     private var isFlushed: Bool { state.withLock { $0.journal.isFlushed } && !places.hasTouched }
 
-    /// Ends the pass and unlocks the directory.
-    ///
-    /// - Parameter isComplete: Whether the directory equals the source.
+    /// Ends the pass, which is complete if the directory equals the source, and unlocks the directory.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
         // A failure is harmless, because the directory then counts as any other.

@@ -84,9 +84,7 @@ struct TokenBucket: Sendable {
         moment = now
     }
 
-    /// Takes bytes.
-    ///
-    /// - Returns: The place of the first of them in the order of all bytes; `delay(of:now:)` returns how long to wait for it.
+    /// Takes bytes; returns the place of the first of them in the order of all bytes, for `delay(of:now:)`.
     mutating func take(_ bytes: Int, now: MonotonicInstant) -> Double {
         pass(to: now)
         defer { taken += Double(max(0, bytes)) }

@@ -83,11 +83,7 @@ extension LocalEntry {
 }
 
 extension SyncPlan {
-    /// Removes updates that turn out to be unnecessary.
-    ///
-    /// - Parameters:
-    ///   - localEdits: The treatment of local edits.
-    ///   - isNeeded: Returns whether an item must be downloaded; not called for edits that are overwritten.
+    /// Removes updates that turn out to be unnecessary; the closure is not called for edits that are overwritten.
     mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
         for update in updates {

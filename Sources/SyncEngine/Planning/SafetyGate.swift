@@ -11,13 +11,7 @@ enum SafetyGate {
         var updates: Int
     }
 
-    /// Returns the reason why a plan must not be carried out.
-    ///
-    /// - Parameters:
-    ///   - plan: The plan.
-    ///   - options: The limits for removals and updates.
-    ///   - overrides: The refusals that are overridden for this run.
-    /// - Returns: `nil` if the plan may be carried out.
+    /// Returns the reason why a plan must not be carried out; `nil` if it may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
         if plan.sourceCount == 0, plan.excludedCount > 0, !overrides.contains(.emptySource) {
             return SyncError(

@@ -10,9 +10,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     /// Receives progress; `nil` for a dry run.
     let board: ProgressBoard?
 
-    /// Makes the plan; after a transient failure, starts over.
-    ///
-    /// - Throws: ``StageFailure``.
+    /// Makes the plan; after a transient failure, starts over. The error is a `StageFailure`.
     func plan() async throws -> SyncPlan<Item> {
         let retries = Retries(policy: options.retry, time: time)
         do throws(Retries.Failure) {

@@ -26,9 +26,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         retries = Retries(policy: options.retry, time: time)
     }
 
-    /// Runs the pass.
-    ///
-    /// - Returns: The report of a complete pass, or the reason why the sides differ.
+    /// Runs the pass; returns its report, or the reason why the sides differ.
     func run() async -> Result<SyncReport, SyncError> {
         let outcome: Result<Void, SyncError>
         do {
