@@ -47,11 +47,7 @@ public struct SourcePage<Item: SyncItem>: Sendable {
     /// be missing. If it throws, the pass fails in the stage ``SyncStage/end``.
     public var whenApplied: (@Sendable () async throws -> Void)?
 
-    /// Creates a page.
-    ///
-    /// - Parameters:
-    ///   - items: The items, in the list's order.
-    ///   - end: The end of the list if this is its last page.
+    /// Creates a page; each parameter sets the property of its name.
     public init(_ items: [Item], end: SourceEnd? = nil) {
         self.items = items
         self.end = end

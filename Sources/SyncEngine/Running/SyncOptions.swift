@@ -11,6 +11,8 @@ public import StoreCore
 /// <doc:WhatIsRemoved> explains the limits, and <doc:ErrorsAndRetries> the retries.
 public struct SyncOptions: Sendable {
     /// The largest number of concurrent downloads, at most 1 024; 0 selects twice the number of processor cores, from 4 to 16.
+    ///
+    /// Files of a ``DirectoryTarget`` that only wait for the disk do not count.
     public var concurrency = 0
     /// Whether previews are downloaded, all of them before the first content.
     public var downloadsPreviews = false
@@ -41,29 +43,12 @@ public struct SyncOptions: Sendable {
     /// The minimum time between two publications of progress, apart from changes of the stage.
     public var progressInterval = Duration.milliseconds(100)
 
-    /// Creates options.
-    ///
-    /// - Parameters:
-    ///   - concurrency: The largest number of concurrent downloads; 0 selects it automatically. Files of a ``DirectoryTarget`` that only
-    ///     wait for the disk do not count.
-    ///   - downloadsPreviews: Whether previews are downloaded.
-    ///   - downloadsContents: Whether contents are downloaded.
-    ///   - stopsOnError: Whether the first failed item ends the pass.
-    ///   - removalTiming: The time at which items are removed.
-    ///   - removalCondition: The condition under which a pass with failed downloads removes items.
-    ///   - removalLimit: The largest number of local items that one pass may remove.
-    ///   - updateLimit: The largest number of local items that one pass may replace.
-    ///   - listLimit: The largest number of items and pages of the remote list.
-    ///   - retry: The policy for retries after transient failures.
-    ///   - order: The order of the downloads.
-    ///   - localEdits: The treatment of items that were edited locally.
-    ///   - duplicates: The treatment of a list that contains a key more than once.
+    /// Creates options; each parameter sets the property of its name.
     public init(
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, stopsOnError: Bool = true,
-        removalTiming: RemovalTiming = .afterDownloads,
-        removalCondition: RemovalCondition = .afterSuccess, removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5),
-        listLimit: Int = 1_000_000, retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
-        localEdits: LocalEdits = .overwrite,
+        removalTiming: RemovalTiming = .afterDownloads, removalCondition: RemovalCondition = .afterSuccess,
+        removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5), listLimit: Int = 1_000_000,
+        retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed, localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
         self.concurrency = concurrency
