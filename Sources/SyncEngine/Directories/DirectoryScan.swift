@@ -22,7 +22,6 @@ struct DirectoryScan: Sendable {
     private(set) var unchanged = RowSet()
     /// The journal's rows of all files that exist.
     private var present = RowSet()
-    /// The name variants that the disk treats as equal.
     private let folding: NameFolding
     private let keepsForeign: Bool
     private let acceptsLoss: Bool
@@ -285,7 +284,6 @@ extension TargetJournal {
 }
 
 extension TargetSession {
-    /// Returns the next unchanged files of the session's journal.
     func unchanged(_ rows: inout RowSet) -> [TargetJournal.Unchanged] {
         var copy = rows
         defer { rows = copy }

@@ -63,7 +63,6 @@ extension DirectoryTarget {
 
 /// The comparison of a list's metadata with a directory, without changing anything.
 private struct MetadataPlanning<Item: FileItem> {
-    /// An object in the directory.
     struct Found {
         var status: FileStatus
         /// The text of a link.
@@ -109,7 +108,6 @@ private struct MetadataPlanning<Item: FileItem> {
         freed = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
     }
 
-    /// Compares an item of the list.
     mutating func take(_ item: Item) throws {
         guard let metadata = item.metadata else { return }
         let key = item.key

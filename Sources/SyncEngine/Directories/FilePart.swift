@@ -41,11 +41,9 @@ public final class FilePart: Sendable {
         var adoptedDigest: SHA256.Digest?
         /// Whether the part contains bytes of an earlier attempt.
         var isResumed = false
-        /// The directory of the working file.
         var working: DirectoryHandle?
     }
 
-    /// Opens the part of an item.
     init(of item: some FileItem, in places: TargetPlaces) throws {
         path = item.path
         version = item.version
@@ -227,7 +225,6 @@ public final class FilePart: Sendable {
         return whole
     }
 
-    /// Returns the directory of an adopted file.
     private func adoptedDirectory() throws -> DirectoryHandle {
         // Opening the file would create a missing one.
         guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory),
@@ -245,7 +242,6 @@ public final class FilePart: Sendable {
     struct Staged: Sendable {
         fileprivate var names: PartNames
         fileprivate var isAdopted: Bool
-        /// The SHA-256 of the whole content.
         fileprivate(set) var digest: SHA256.Digest
         fileprivate var stamp: FileStamp
         fileprivate var mode: UInt16

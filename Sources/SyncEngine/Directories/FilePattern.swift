@@ -5,7 +5,6 @@
 struct FilePattern: Hashable, Sendable {
     /// Whether the pattern re-includes what earlier patterns exclude.
     let isNegated: Bool
-    /// Whether the pattern matches only directories.
     let isOfDirectories: Bool
     /// Whether the pattern is compared with the last name of a path instead of the whole path.
     private let isOfNames: Bool
@@ -86,7 +85,6 @@ struct FilePattern: Hashable, Sendable {
         return tokens
     }
 
-    /// The number of states of the machine.
     var stateCount: Int { tokens.count + 1 }
 
     /// Returns whether the pattern matches a path without a trailing slash; `states` has memory of at least `stateCount` elements each.

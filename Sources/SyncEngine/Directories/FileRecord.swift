@@ -19,9 +19,7 @@ extension FileStamp {
 struct FileRecord: Hashable, Sendable {
     /// The version in the list from which the file was downloaded.
     var version: String
-    /// The SHA-256 of the content.
     var digest: SHA256.Digest
-    /// The stamp of the installed file.
     var stamp: FileStamp
     /// The previous record of the path, as long as the previous file may still be in place; at most one, and itself without one.
     var before: [FileRecord] = []

@@ -10,7 +10,6 @@ struct FlushSharing: Hashable, Sendable {
     private(set) var hasFailed = false
     /// Whether a waiter must begin the next flush and has not begun it yet.
     private(set) var isDue = false
-    /// The number of waiters for the next flush.
     private(set) var waitingForNext = 0
 
     var isRunning: Bool { lastBegun > lastEnded }
@@ -22,7 +21,6 @@ struct FlushSharing: Hashable, Sendable {
         return (lastBegun + 1, !(isDue || isRunning || hasFailed))
     }
 
-    /// Removes a waiter of the flush with this number.
     mutating func left(_ number: Int) {
         // A waiter that leaves during or after its flush changes nothing.
         if number == lastBegun + 1, waitingForNext > 0 { waitingForNext -= 1 }

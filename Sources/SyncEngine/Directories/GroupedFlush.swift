@@ -7,7 +7,6 @@ internal import StoreCore
 final class GroupedFlush: Sendable {
     private struct State: Sendable {
         var sharing = FlushSharing()
-        /// The error of a failed flush.
         var error: (any Error)?
         /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()

@@ -51,10 +51,8 @@ struct RecordTable: Sendable {
             before: before.isEmpty ? [] : before[row].map { [$0] } ?? [])
     }
 
-    /// Returns whether the current record of a row has this stamp.
     func isCurrent(_ row: Int, _ stamp: FileStamp) -> Bool { rows[row].stamp == stamp }
 
-    /// Returns the number of the journal's line for a row.
     func line(at row: Int) -> Int { Int(rows[row].line) }
 
     subscript(path: PathKey) -> FileRecord? { row(of: path).map { record(at: $0) } }
@@ -62,7 +60,6 @@ struct RecordTable: Sendable {
     /// All paths, in the order of their first record.
     var paths: some Sequence<PathKey> { indices.lazy.compactMap { path(at: $0) } }
 
-    /// Stores the record of a path in place of the previous one.
     mutating func put(_ record: FileRecord, for path: PathKey, line: Int) {
         let version = record.version == record.digest.hex ? nil : record.version
         let hash = HashIndex.hash(path)
@@ -105,7 +102,6 @@ struct RecordTable: Sendable {
         count -= 1
     }
 
-    /// Discards the previous record of a path.
     mutating func settle(_ path: PathKey) {
         guard !before.isEmpty, let row = row(of: path) else { return }
         before[row] = nil
@@ -123,7 +119,6 @@ struct RecordTable: Sendable {
 }
 
 extension RecordTable: Equatable {
-    /// Returns whether both tables have the same records for the same paths.
     static func == (lhs: RecordTable, rhs: RecordTable) -> Bool {
         lhs.count == rhs.count && lhs.paths.allSatisfy { lhs[$0] == rhs[$0] }
     }

@@ -20,10 +20,8 @@ struct TargetJournal: Sendable {
     private var flushedThrough = 0
     /// The number of records with a later change; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
-    /// The number of changes.
     private(set) var count = 0
 
-    /// Creates a journal with changes.
     init(_ changes: Change...) {
         for change in changes { apply(change) }
     }
@@ -103,7 +101,6 @@ struct TargetJournal: Sendable {
     /// Returns whether the journal records the name of a path as flushed.
     func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
 
-    /// Returns whether the journal records the name of a row's path as flushed.
     func isSettled(_ row: Int) -> Bool { records.line(at: row) <= settledThrough }
 
     /// The number of names that may not be on the disk yet.

@@ -14,7 +14,6 @@ final class TargetPlaces: Sendable {
     /// The permissions of installed files; without a mode of its own, a target uses those of a new file under the umask.
     let fileMode: UInt16
     private let directory: Directory
-    /// The metadata that a pass takes from the list.
     let metadata: MetadataOptions
     /// Directories that the list names or earlier passes have made; they stay even if they are empty.
     let named = Lock<Set<PathKey>>([])
@@ -32,7 +31,6 @@ final class TargetPlaces: Sendable {
 
     static let partsName = "parts"
 
-    /// Opens the directories and creates missing ones.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
         probe: (@Sendable (TargetStep) throws -> Void)? = nil

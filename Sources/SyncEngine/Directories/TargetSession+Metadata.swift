@@ -26,7 +26,6 @@ extension TargetSession {
         guard isDone ?? false else { throw SyncError.changedLocally(.metadata) }
     }
 
-    /// Makes a directory that the list names.
     func makeDirectory(_ path: RelativePath) throws {
         try places.probe?(.describes(path.key.path))
         // First: if the process ends in between, the next pass removes the directories that no longer belong to the list.

@@ -9,7 +9,6 @@ internal import StorePlatform
 extension TargetSession {
     /// A file that has a second name in the directory of parts.
     struct HeldFile: Sendable {
-        /// The key of the file under its old name.
         var origin: PathKey
         var digest: SHA256.Digest
         var stamp: FileStamp

@@ -18,7 +18,6 @@ extension TargetSession {
     /// The number of staged updates installed at a time; each waits for the disk and holds an open file.
     private static let installedAtATime = 64
 
-    /// Returns whether the update of a key is staged.
     func isStaged(_ key: PathKey) -> Bool { state.withLock { $0.stageable.contains(key) } }
 
     /// Stages an update; if the installed file has the same content, only its version in the journal changes.

@@ -10,7 +10,6 @@ internal import StorePlatform
 /// A pass in a directory: its lock, its journal, and its changes.
 final class TargetSession: Sendable {
     let places: TargetPlaces
-    /// The name variants that the disk treats as equal.
     let folding: NameFolding
     /// Receives the files that the pass replaces or removes; `nil` without a backup.
     private let backup: BackupPlace?
@@ -82,7 +81,6 @@ final class TargetSession: Sendable {
         state = Lock(State(journal: journal, log: log, clashes: clashes))
     }
 
-    /// Begins a journal with a change.
     private static func begin(
         _ change: TargetJournal.Change, _ log: inout LogFile<TargetJournal.Change>, _ places: TargetPlaces
     ) throws -> TargetJournal {

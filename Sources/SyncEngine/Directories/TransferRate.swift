@@ -71,12 +71,10 @@ public final class TransferRate: Sendable {
 ///
 /// A pure value; the time is an argument.
 struct TokenBucket: Sendable {
-    /// The number of bytes per second.
     private(set) var rate: Int64
     /// The number of bytes paid for at `moment`.
     private var paid = 0.0
     private var moment: MonotonicInstant
-    /// The number of bytes taken.
     private var taken = 0.0
 
     init(rate: Int64, now: MonotonicInstant) {

@@ -11,15 +11,12 @@ struct ListScanner: Sendable {
         case unexpected(UInt8, afterItems: Int)
         /// Text follows the end marker or the array.
         case pastEnd(afterItems: Int)
-        /// An item is larger than the limit.
         case tooLarge(item: Int)
-        /// The list is larger than its limit in bytes.
         case tooLong(limit: Int64)
         /// The bytes end within an item, or before the array is closed.
         case cut(afterItems: Int)
         /// The bytes end after a complete line, and neither a marker nor a length marks the end of the list.
         case noEnd(afterItems: Int)
-        /// The number of bytes differs from the announced length.
         case wrongLength(found: Int64, announced: Int64)
     }
 

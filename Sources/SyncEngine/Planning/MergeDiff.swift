@@ -105,7 +105,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Returns the plan once both sides are read.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         try builder.finish()
     }

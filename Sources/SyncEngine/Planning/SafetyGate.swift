@@ -3,7 +3,6 @@ enum SafetyGate {
     /// The smallest number of local items for which shares are meaningful.
     static let floor = 20
 
-    /// The counts of a plan that the gate examines.
     struct Counts: Hashable, Sendable {
         var source: Int
         var local: Int

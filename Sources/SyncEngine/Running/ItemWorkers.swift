@@ -22,7 +22,6 @@ struct ItemWorkers: Sendable {
     /// A worker gives up its slot while its item only waits for the disk, and a standby worker transfers another item.
     static let standbyCount = 64
 
-    /// Returns the number of concurrent items.
     static func count(_ wanted: Int) -> Int {
         wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * ProcessInfo.processInfo.activeProcessorCount))
     }
@@ -91,13 +90,11 @@ private final class Cursor<Element: Sendable>: Sendable {
         self.items = items
     }
 
-    /// Returns the next item; `nil` if there are no more.
     func next() -> Element? {
         let index = position.wrappingAdd(1, ordering: .relaxed).oldValue
         return index >= 0 && index < items.count ? items[index] : nil
     }
 
-    /// Stops the workers from taking further items.
     func stop() {
         position.store(Self.stopped, ordering: .relaxed)
     }

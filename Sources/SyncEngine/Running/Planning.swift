@@ -100,7 +100,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try diff.finish()
     }
 
-    /// Adds the stage to any error.
     private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
         do {
             try Task.checkCancellation()

@@ -150,7 +150,6 @@ final class SyncHub: Sendable {
 
     // MARK: Observers
 
-    /// A state delivered to an observer, with its version.
     struct Step: Sendable {
         var state: LoadingState<SyncReport>
         var version: UInt64

@@ -22,7 +22,6 @@ struct SyncLifecycle: Hashable, Sendable {
         var allowances: [Caller: SyncOverrides] = [:]
 
         var callers: Set<Caller> { Set(allowances.keys) }
-        /// The union of all callers' overrides.
         var overrides: SyncOverrides { allowances.values.reduce(into: []) { $0.formUnion($1) } }
     }
 
@@ -76,7 +75,6 @@ struct SyncLifecycle: Hashable, Sendable {
         return settle()
     }
 
-    /// Cancels the run and the queued pass.
     mutating func cancelRequested() -> Actions {
         var actions = Actions()
         actions.cancelled = (current?.callers ?? []).union(next?.callers ?? [])

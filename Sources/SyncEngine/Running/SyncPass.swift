@@ -244,7 +244,6 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.change { $0.pendingRemovals = Array(pending) }
     }
 
-    /// Records a failed removal; throws if the pass was canceled.
     private func judge(_ failure: Retries.Failure, of key: Item.Key, in stage: SyncStage) throws {
         try Task.checkCancellation()
         board.failed(SyncFailure(stage: stage, key: SyncKey(key), error: failure.error, attempts: failure.attempts), options)
@@ -289,7 +288,6 @@ extension SyncError {
             underlyingError: cause is CancellationError ? nil : cause)
     }
 
-    /// Wraps any error of a stage.
     init(wrapping error: any Error, stage: SyncStage) {
         if let failure = error as? StageFailure {
             self.init(wrapping: failure.error, stage: failure.stage)
