@@ -70,18 +70,16 @@ final class TargetPlaces: Sendable {
         guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
             throw SyncError.vanished(directory.path, underlyingError: error)
         }
+        guard let error, error.isDenial, let path, let first = path.parts.first else { return }
         // Without this check, each file of the root would fail on its own, too.
-        if let error, error.isDenial, let path, let first = path.parts.first, !root.isWritable,
-            try path.parts.count == 1 || root.status(of: first) == nil
-        {
+        if !root.isWritable, try path.parts.count == 1 || root.status(of: first) == nil {
             throw SyncError.denied(directory.path, underlyingError: error)
         }
         // Below the root, all files of such a directory share one failure, and files of other directories do not fail.
-        if let error, error.isDenial, let path, let place = deniedDirectory(of: path) {
-            let denial = SyncError.denied(place, underlyingError: error)
-            denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
-            throw denial
-        }
+        guard let place = deniedDirectory(of: path) else { return }
+        let denial = SyncError.denied(place, underlyingError: error)
+        denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
+        throw denial
     }
 
     /// Throws if an earlier operation has shown that the process may not change names in the directory of a path.

@@ -9,9 +9,7 @@ extension TargetSession {
     /// Returns whether a file that the plan removes has the name of one of a path's directories.
     func makesWay(for path: RelativePath) -> Bool {
         guard path.parts.count > 1 else { return false }
-        return state.withLock { state in
-            !state.removable.isEmpty && path.ancestors.contains { state.removable.contains($0) && !state.replaced.contains($0) }
-        }
+        return state.withLock { state in !state.removable.isEmpty && path.ancestors.contains { state.removable.contains($0) } }
     }
 
     /// Returns whether the plan removes a file in a directory of this name.
@@ -86,7 +84,7 @@ extension TargetSession {
 
     /// Removes a file that is in the way of another. A directory above the depth stays, because it may be about to receive another file.
     private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
-        guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
+        guard state.withLock({ $0.removable.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
         guard try places.inDirectory(of: path, isMaking: false, { try $0.status(of: $1) }) ?? nil != nil else { return }
         try remove(path, upTo: depth, in: .contents)
