@@ -8,8 +8,6 @@ import Trials
 
 /// Changes of a directory by other programs in the middle of a pass.
 struct DirectoryAttackTests {
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     @Test func `S9: a journal cut at any byte removes no listed file and repeats no download`() async throws {
         let bench = try DirectoryBench(["a": "one", "d/b b": "two", "d/\u{E9}": "three"])
         try bench.write("mine", "own")
@@ -165,9 +163,7 @@ struct DirectoryAttackTests {
     func `S5, S9: a failed pass leaves no directory in the way of the next pass`(durability: Durability) async throws {
         let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
         try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
-        bench.onStep { step in
-            if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
-        }
+        bench.onStep { if case .renames = $0 { throw diskError(.EIO) } }
         #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
         #expect(!bench.exists("d") && !bench.exists("own/new"))
         #expect(bench.exists("own"), "no pass has created it")

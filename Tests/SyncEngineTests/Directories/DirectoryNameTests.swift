@@ -11,8 +11,6 @@ struct DirectoryNameTests {
 
     init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     @Test(arguments: [
         "bell\u{7}", "esc\u{1B}[2J", "line\nend", "del\u{7F}", "c1\u{9B}2J", "x\u{202E}gpj.exe", "x\u{202A}y", "x\u{2066}y", "x\u{2069}y",
         "x\u{200E}y", "x\u{200F}y", "x\u{61C}y", "x\u{2028}y", "x\u{2029}y", "d\u{202E}/y",

@@ -46,7 +46,7 @@ struct DirectoryPlanTests {
         #expect(try await synchronizer.plan().removals.map(\.reason) == [.editedLocally])
         mayArrive.update { $0 = true }
         let error = await syncError { _ = try await run.value }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.changedLocally])
+        #expect(codes(error) == [.changedLocally])
         #expect(try bench.files["gone"] == "edited by hand")
         #expect(try bench.files["new"] == "new")
     }

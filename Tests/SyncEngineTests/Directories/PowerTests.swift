@@ -133,9 +133,7 @@ struct PowerTests {
     func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(code: POSIXErrorCode) async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(40)
-        bench.onStep { step in
-            if step == .flushEnds { throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: code.rawValue) }
-        }
+        bench.onStep { if $0 == .flushEnds { throw diskError(code) } }
         let error = await syncError { try await bench.sync(durability: .power) }
         #expect(error?.code == .incomplete)
         let failures = try #require(error?.report?.failures)
@@ -163,11 +161,7 @@ struct PowerTests {
         try await bench.sync(durability: .power)
         bench[removed] = nil
         // A pass without downloads flushes once, at its end.
-        bench.onStep { step in
-            if step == .flushEnds {
-                throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: POSIXErrorCode.EIO.rawValue)
-            }
-        }
+        bench.onStep { if $0 == .flushEnds { throw diskError(.EIO) } }
         let error = await syncError { try await bench.sync(durability: .power) }
         #expect(error?.code == .stageFailed)
         #expect(error?.stage == .end)

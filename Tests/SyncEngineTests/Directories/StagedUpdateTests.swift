@@ -130,7 +130,7 @@ struct StagedUpdateTests {
             }
         }
         let error = await syncError { try await bench.sync(concurrency: 1) }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.changedLocally])
+        #expect(codes(error) == [.changedLocally])
         #expect(error?.report?.updatedCount == 2)
         #expect(try bench.files == ["f0": "edited", "f1": "new 1", "f2": "new 2"])
     }
