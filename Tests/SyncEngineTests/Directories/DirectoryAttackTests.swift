@@ -14,13 +14,12 @@ struct DirectoryAttackTests {
         try await bench.sync(durability: .power)
         bench["a"] = "four"
         try await bench.sync(durability: .power)
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let whole = try Data(contentsOf: journal)
+        let whole = try Data(contentsOf: bench.journal)
         let transferred = bench.transferred
         for length in 0...whole.count {
             // Reads the journal cut at every byte, but makes a plan only at every 13th byte.
-            try whole.prefix(length).write(to: journal)
-            #expect(try TargetJournal.read(from: journal) != nil || TargetJournal.changes(in: journal).isEmpty)
+            try whole.prefix(length).write(to: bench.journal)
+            #expect(try TargetJournal.read(from: bench.journal) != nil || TargetJournal.changes(in: bench.journal).isEmpty)
             guard length % 13 == 0 else { continue }
             let plan = try await OneWaySynchronizer(
                 processor: bench.target(foreignFiles: .remove), options: SyncOptions(removalLimit: .unlimited, retry: .never)
@@ -28,12 +27,12 @@ struct DirectoryAttackTests {
             let removed = plan.removals.map(\.local.key)
             #expect(removed.isEmpty || removed == ["own"], "cut at \(length) of \(whole.count)")
             // Until the journal records one complete comparison, no foreign file may be removed.
-            let isRebuilt = try TargetJournal.changes(in: journal).contains(.rebuilt)
+            let isRebuilt = try TargetJournal.changes(in: bench.journal).contains(.rebuilt)
             #expect(removed.isEmpty || isRebuilt, "cut at \(length) of \(whole.count)")
             #expect(plan.additions.isEmpty)
         }
         for length in stride(from: 0, through: whole.count, by: 37) {
-            try whole.prefix(length).write(to: journal)
+            try whole.prefix(length).write(to: bench.journal)
             // A listed file is not an edit, even if its record is lost.
             let report = try await bench.sync(localEdits: .keepLocal, durability: length % 2 == 0 ? .power : .crash)
             #expect(report.localEdits.isEmpty, "cut at \(length) of \(whole.count)")
@@ -50,16 +49,15 @@ struct DirectoryAttackTests {
         try await bench.sync(durability: .power)
         bench["a"] = "four"
         try await bench.sync(durability: .power)
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let whole = try Data(contentsOf: journal)
+        let whole = try Data(contentsOf: bench.journal)
         let content = try bench.files
         let transferred = bench.transferred
         for index in whole.indices {
             for bit in flippedBits(at: index) {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
-                try damaged.write(to: journal)
-                #expect(try TargetJournal.read(from: journal) == nil, "bit \(bit) of byte \(index)")
+                try damaged.write(to: bench.journal)
+                #expect(try TargetJournal.read(from: bench.journal) == nil, "bit \(bit) of byte \(index)")
                 guard bit == index % 8, index % 7 == 0 || index == whole.count - 1 else { continue }
                 let report = try await bench.sync(localEdits: .keepLocal)
                 #expect(report.removedCount == 0 && report.localEdits.isEmpty && report.unchangedCount == 3, "byte \(index)")
@@ -193,8 +191,7 @@ struct DirectoryAttackTests {
 
     /// Appends a change to the journal, as a process that was killed after the write.
     private func append(_ change: TargetJournal.Change, to bench: DirectoryBench) throws {
-        let file = bench.url.appending(path: ".storehouse/journal")
-        try TargetJournal.write(TargetJournal.changes(in: file) + [change], to: file)
+        try TargetJournal.write(TargetJournal.changes(in: bench.journal) + [change], to: bench.journal)
     }
 
     @Test func `S9: a foreign file that a killed process was about to replace is not removed`() async throws {
@@ -212,7 +209,7 @@ struct DirectoryAttackTests {
     func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
         let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         try bench.write("unknown", "mine")
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         let target = DirectoryTarget(
             directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash, foreignFiles: .remove
         ) { () throws -> ListedSource<ListedFile> in
@@ -254,9 +251,8 @@ struct DirectoryAttackTests {
 
     @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
         let bench = try await DirectoryBench(["a": "one"]).synced()
-        let file = bench.url.appending(path: ".storehouse/journal")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
-        try TargetJournal.write(TargetJournal.changes(in: file) + [.put("d/e/x", record)], to: file)
+        try TargetJournal.write(TargetJournal.changes(in: bench.journal) + [.put("d/e/x", record)], to: bench.journal)
         for path in ["d/e", "own/empty"] {
             try FileManager.default.createDirectory(at: bench.url.appending(path: path), withIntermediateDirectories: true)
         }

@@ -21,6 +21,7 @@ final class DirectoryBench: Sendable {
 
     private let directory: TemporaryDirectory
     var url: URL { directory.url }
+    var journal: URL { url.appending(path: ".storehouse/journal") }
     let origin = Lock(Origin())
     /// The closure of `onStep`.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)

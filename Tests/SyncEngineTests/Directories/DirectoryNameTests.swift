@@ -139,7 +139,7 @@ struct DirectoryNameTests {
     @Test func `S8: names in two normal forms survive the loss of the journal`() async throws {
         let both = ["caf\u{E9}", "cafe\u{301}"]
         try await sync(both)
-        try FileManager.default.removeItem(at: bench.url.appending(path: ".storehouse/journal"))
+        try FileManager.default.removeItem(at: bench.journal)
         #expect(try await sync(both).unchangedCount == 2)
         #expect(try await sync([both[1]]).removedCount == 1)
         #expect(try bench.keys == [PathKey(both[1])])

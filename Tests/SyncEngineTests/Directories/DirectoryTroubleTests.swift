@@ -100,10 +100,9 @@ struct DirectoryTroubleTests {
 
     /// Leaves what a power loss may leave: a journal that has not recorded the flush, and a file with zeros.
     private func tear(_ bench: DirectoryBench, to size: Int) throws {
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let changes = try TargetJournal.changes(in: journal)
+        let changes = try TargetJournal.changes(in: bench.journal)
         let cut = try #require(changes.lastIndex(of: .synchronized))
-        try TargetJournal.write(Array(changes[..<cut]), to: journal)
+        try TargetJournal.write(Array(changes[..<cut]), to: bench.journal)
         let file = bench.url.appending(path: "a")
         let modified = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date)
         let handle = try FileHandle(forUpdating: file)

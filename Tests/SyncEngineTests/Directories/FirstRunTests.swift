@@ -130,14 +130,13 @@ struct FirstRunTests {
     @Test func `S9, S18: a journal that was there and does not verify is a lost one, and its files are not edits`() async throws {
         let bench = try bench(own: 0, listed: 5)
         try await synchronizer(bench).sync()
-        let journal = bench.url.appending(path: ".storehouse/journal")
         for remains in ["", "damaged", "storehouse-journal 1\n"] {
-            try Data(remains.utf8).write(to: journal)
+            try Data(remains.utf8).write(to: bench.journal)
             #expect(try await synchronizer(bench, .keepLocal).plan().unchangedCount == 5)
             #expect(try await synchronizer(bench, .keepLocal).sync().localEdits.isEmpty)
         }
         // Without the file, nothing says that these files were ever installed. They have the listed content, so they are adopted.
-        try FileManager.default.removeItem(at: journal)
+        try FileManager.default.removeItem(at: bench.journal)
         #expect(try await synchronizer(bench, .keepLocal).sync().unchangedCount == 5)
     }
 

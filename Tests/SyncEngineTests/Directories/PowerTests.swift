@@ -207,10 +207,9 @@ struct PowerTests {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(3)
         try await bench.sync(durability: .power)
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let changes = try TargetJournal.changes(in: journal)
+        let changes = try TargetJournal.changes(in: bench.journal)
         #expect(changes.suffix(2) == [.synchronized, TargetJournal.flushMark])
-        try TargetJournal.write(Array(changes.dropLast()), to: journal)
+        try TargetJournal.write(Array(changes.dropLast()), to: bench.journal)
         let flushes = Lock(0)
         bench.onStep { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } }
         for _ in 0..<2 { #expect(try await bench.sync(durability: .power).unchangedCount == 3) }
@@ -296,7 +295,7 @@ struct PowerTests {
     @Test func `S9: the journal settles a name only after a flush that began after its rename`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(400)
-        let file = bench.url.appending(path: ".storehouse/journal")
+        let file = bench.journal
         // The paths renamed so far, and those renamed before the last flush began. The journal may settle only the latter after a power
         // loss.
         let renamed = Lock<(now: Set<String>, atBegin: Set<String>)>(([], []))
