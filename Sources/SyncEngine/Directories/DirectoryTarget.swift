@@ -446,28 +446,18 @@ public enum ForeignFiles: Hashable, Sendable {
 
 /// A step of a pass in a directory, reported to a test just before it happens; a test that throws makes the step fail.
 enum TargetStep: Hashable, Sendable {
-    /// A directory below the root is listed.
-    case lists(String)
-    /// An existing file is read for comparison.
-    case reads(String)
-    /// Bytes are written to the part of a file.
-    case writes(String)
-    /// A file is flushed on its own.
-    case synchronizes(String)
-    /// A flush of all writes begins.
-    case flushBegins
-    /// A flush of all writes has ended.
-    case flushEnds
-    /// A complete download is renamed to its final name.
-    case renames(String)
-    /// A complete download was renamed to its final name.
-    case renamed(String)
+    /// A directory below the root is listed, or an existing file is read for comparison.
+    case lists(String), reads(String)
+    /// Bytes are written to the part of a file, or a file is flushed on its own.
+    case writes(String), synchronizes(String)
+    /// A flush of all writes begins, or has ended.
+    case flushBegins, flushEnds
+    /// A complete download is renamed to its final name, or was renamed.
+    case renames(String), renamed(String)
     /// A file that the list no longer has is removed.
     case removes(String)
-    /// A file of another path gets a second name.
-    case holds(String)
-    /// The backup of a file gets its name.
-    case backsUp(String)
+    /// A file of another path gets a second name, or the backup of a file gets its name.
+    case holds(String), backsUp(String)
     /// The time or the permissions of a file change, or a link is made or removed.
     case describes(String)
 }

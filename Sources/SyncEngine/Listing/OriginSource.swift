@@ -37,21 +37,15 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
     }
 
     /// Creates a reader that starts at the first page.
-    public func makeReader() -> Reader { Reader(origin: origin, param: param) }
+    public func makeReader() -> Reader { Reader(origin: origin, param: param, request: .content(param, revalidating: nil)) }
 
     /// A reader that follows the next keys.
     public struct Reader: SourceReader {
-        private let origin: any Origin<Param, [Item]>
-        private let param: Param
-        private var request: OriginRequest<Param>?
+        fileprivate let origin: any Origin<Param, [Item]>
+        fileprivate let param: Param
+        fileprivate var request: OriginRequest<Param>?
         /// The keys already followed; an origin that repeats a key would never end.
-        private var followed: Set<String> = []
-
-        fileprivate init(origin: any Origin<Param, [Item]>, param: Param) {
-            self.origin = origin
-            self.param = param
-            request = .content(param, revalidating: nil)
-        }
+        fileprivate var followed: Set<String> = []
 
         /// Requests the next page from the origin; `nil` after the last page.
         ///

@@ -32,7 +32,7 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// A larger list is refused with ``SyncError/Code/listLimit``. An origin whose list never ends would otherwise fill the memory with large items.
     public var byteLimit: Int64 = 1 << 30
     private let itemLimit: Int
-    private let onUnknownKey: (@Sendable (String) -> Void)?
+    private var onUnknownKey: (@Sendable (String) -> Void)?
     private let open: @Sendable () async throws -> ListBytes
 
     /// Creates a list.
@@ -47,7 +47,6 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
         self.order = order
         self.itemLimit = itemLimit
         self.open = open
-        onUnknownKey = nil
     }
 
     /// Creates a reader that starts at the first byte.
@@ -133,10 +132,8 @@ extension StreamedSource where Item == ListedFile {
         order: SourceOrder = .unsorted, itemLimit: Int = 1 << 20, onUnknownKey: @escaping @Sendable (String) -> Void,
         _ open: @escaping @Sendable () async throws -> ListBytes
     ) {
-        self.order = order
-        self.itemLimit = itemLimit
+        self.init(order: order, itemLimit: itemLimit, open)
         self.onUnknownKey = onUnknownKey
-        self.open = open
     }
 }
 
@@ -183,9 +180,8 @@ final class UnknownKeys: Sendable {
 extension DecodingError {
     fileprivate var placeAndReason: (path: [any CodingKey], reason: String) {
         switch self {
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context), .dataCorrupted(let context):
             (context.codingPath, context.debugDescription)
-        case .keyNotFound(_, let context): (context.codingPath, context.debugDescription)
         @unknown default: ([], "\(self)")
         }
     }
