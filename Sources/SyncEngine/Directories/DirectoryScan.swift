@@ -74,13 +74,11 @@ struct DirectoryScan: Sendable {
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
 
-    /// Records that files with known stamps have other content than their records.
-    mutating func markDamaged(_ rows: [Int], _ journal: TargetJournal) {
-        for row in rows {
-            guard let path = journal.records.path(at: row) else { continue }
-            unchanged.remove(row)
-            entries.append(Entry(path: path, version: nil, size: journal.records.record(at: row).stamp.size, isEdited: false, isTorn: true))
-        }
+    /// Records that a file with a known stamp has other content than its record.
+    mutating func markDamaged(_ row: Int, _ journal: TargetJournal) {
+        guard let path = journal.records.path(at: row) else { return }
+        unchanged.remove(row)
+        entries.append(Entry(path: path, version: nil, size: journal.records.record(at: row).stamp.size, isEdited: false, isTorn: true))
     }
 
     /// The paths of all files that exist, by the journal that the directory was compared with.

@@ -152,8 +152,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var scan = try DirectoryScan(
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
             acceptsLoss: layers.verification.readsAll, probe: probe)
-        let (damaged, denied) = try await damagedRows(scan, journal, in: root)
-        scan.markDamaged(damaged, journal)
+        let denied = try await verifyContents(of: &scan, journal, in: root)
         let unreadable = scan.unreadable
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
