@@ -161,10 +161,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session?.places.verify()
         let excludes = excludes
         try session?.saw(scan, excludes: excludes)
-        let isRebuilding = journal.isRebuilding
+        let isRebuilding = journal.unfinished == .rebuilding
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
-        let mayRemove = foreignFiles == .remove && !isRebuilding && !journal.isBeginning
+        let mayRemove = foreignFiles == .remove && journal.unfinished == nil
         var inventory = LocalInventory<Item>(order: .unsorted) { [scan] in
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries

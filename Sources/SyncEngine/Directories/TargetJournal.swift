@@ -10,10 +10,8 @@ struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
     /// The links and directories that a sync has made: the last two texts of each link, the newest first, and `nil` for a directory.
     private(set) var placed: [PathKey: [String?]] = [:]
-    /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
-    private(set) var isRebuilding = false
-    /// Whether no pass has completed since the first one began, so that no file without a record may be removed.
-    private(set) var isBeginning = false
+    /// The beginning of the journal, a `.beginning` or a `.rebuilding`, until a pass has completed; no file without a record may be removed.
+    private(set) var unfinished: Change?
     /// The last change up to which all names are known to be on the disk. For later changes, the digest decides after a power loss.
     private var settledThrough = 0
     /// The last change that a pass with `.power` has flushed, together with everything before it.
@@ -69,9 +67,8 @@ struct TargetJournal: Sendable {
         case .removed(let path):
             if !isSettled(path), let known = knownUnsettledCount { knownUnsettledCount = known - 1 }
             records.remove(path)
-        case .rebuilding: isRebuilding = true
-        case .beginning: isBeginning = true
-        case .rebuilt: (isRebuilding, isBeginning) = (false, false)
+        case .rebuilding, .beginning: unfinished = change
+        case .rebuilt: unfinished = nil
         case .synchronized: settle(through: count)
         case .synchronizedThrough(let line):
             settle(through: line)
@@ -146,7 +143,7 @@ struct TargetJournal: Sendable {
     /// The changes from which a new journal gets the same records, made one after another.
     var changes: some LazySequenceProtocol & Sequence<Change> {
         let objects = placed.sorted { $0.key < $1.key }.flatMap { path, links in links.reversed().map { Change.placed(path, link: $0) } }
-        let beginning = (isRebuilding ? [Change.rebuilding] : []) + (isBeginning ? [.beginning] : []) + objects
+        let beginning = (unfinished.map { [$0] } ?? []) + objects
         var copy = self
         let end = copy.unsettledCount == 0 ? [Change.synchronized] : []
         let paths = records.paths.sorted()

@@ -331,7 +331,7 @@ final class TargetSession: Sendable {
             // A pass over an empty list has recorded nothing, and a pass without downloads has not made the directory equal to the source.
             // After both, the existing files keep their protection.
             let isEqual = state.withLock { state in
-                (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount <= 0
+                state.journal.unfinished != nil && !state.journal.records.isEmpty && state.openCount <= 0
             }
             if isEqual { try write([.rebuilt]) }
         }
