@@ -117,9 +117,3 @@ struct RecordTable: Sendable {
         return row < 0 ? nil : row
     }
 }
-
-extension RecordTable: Equatable {
-    static func == (lhs: RecordTable, rhs: RecordTable) -> Bool {
-        lhs.count == rhs.count && lhs.paths.allSatisfy { lhs[$0] == rhs[$0] }
-    }
-}

@@ -68,24 +68,19 @@ final class TargetSession: Sendable {
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
-        let clashes = NameClashes(folding)
         try LogFile<TargetJournal.Change>.removeOrphans(in: places.own)
         var log = LogFile<TargetJournal.Change>(Self.journalName, .mirror, mode: 0o666)
+        let isFirst = try places.own.status(of: Self.journalName) == nil
         let journal: TargetJournal
-        if try places.own.status(of: Self.journalName) == nil {
-            // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
-            journal = try Self.begin(.beginning, &log, places)
+        if !isFirst, let found = try TargetJournal.read(&log, in: places.own) {
+            journal = found
         } else {
-            journal = try TargetJournal.read(&log, in: places.own) ?? TargetSession.begin(.rebuilding, &log, places)
+            // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
+            let beginning: TargetJournal.Change = isFirst ? .beginning : .rebuilding
+            try log.replace(by: [beginning], durability: durability, in: places.own)
+            journal = TargetJournal(beginning)
         }
-        state = Lock(State(journal: journal, log: log, clashes: clashes))
-    }
-
-    private static func begin(
-        _ change: TargetJournal.Change, _ log: inout LogFile<TargetJournal.Change>, _ places: TargetPlaces
-    ) throws -> TargetJournal {
-        try log.replace(by: [change], durability: places.durability, in: places.own)
-        return TargetJournal(change)
+        state = Lock(State(journal: journal, log: log, clashes: NameClashes(folding)))
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
