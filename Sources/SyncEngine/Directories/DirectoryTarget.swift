@@ -232,15 +232,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     private static func check(_ item: Item) throws {
-        if let size = item.byteCount, size < 0 {
-            throw SyncError(
-                .invalidItem, "cannot download “\(item.key.shownSafely)”: its size in the list is \(size); correct the list")
-        }
+        if let size = item.byteCount, size < 0 { throw SyncError.ofItem(.invalidItem, item.key, "its size in the list is \(size)") }
         if item.sha256 != nil, digest(of: item) == nil {
-            throw SyncError(
-                .invalidItem,
-                "cannot download “\(item.key.shownSafely)”: its digest in the list is not 64 hexadecimal digits; correct the list"
-            )
+            throw SyncError.ofItem(.invalidItem, item.key, "its digest in the list is not 64 hexadecimal digits")
         }
     }
 

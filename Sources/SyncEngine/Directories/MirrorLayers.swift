@@ -74,11 +74,10 @@ extension DirectoryTarget {
             needed = needed.saturatingAdd(-Self.space(of: min(Int64(size), max(0, download.item.byteCount ?? 0))))
         }
         guard needed.saturatingAdd(max(0, reserve)) > free else { return nil }
-        return SyncError(
+        return .ofPlan(
             .noSpace,
-            "cannot carry out the plan: it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) "
-                + "has \(free); nothing was changed; free space, or choose another disk",
-            stage: .safetyGate)
+            "it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) has \(free); "
+                + "nothing was changed; free space, or choose another disk")
     }
 
     /// Returns the space of a file on the disk, in whole blocks of the usual size. Many small files need far more than their bytes.

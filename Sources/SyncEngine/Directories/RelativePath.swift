@@ -20,7 +20,7 @@ struct RelativePath: Sendable {
     init(_ key: PathKey) throws(SyncError) {
         try self.init(existing: key)
         let path = key.path
-        func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
+        func refuse(_ reason: String) -> SyncError { .ofItem(.unsafeName, key, reason) }
         guard path.utf8.count <= Self.longestPath else { throw refuse("it has \(path.utf8.count) bytes, more than \(Self.longestPath)") }
         guard parts.count <= Self.mostParts else { throw refuse("it has \(parts.count) parts, more than \(Self.mostParts)") }
         if let part = parts.first(where: { $0.utf8.count > Self.longestName }) {
@@ -34,7 +34,7 @@ struct RelativePath: Sendable {
     /// Checks the path of an existing file. It may be longer or deeper than a path of a list, but must not lead out of the directory.
     init(existing key: PathKey) throws(SyncError) {
         let path = key.path
-        func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
+        func refuse(_ reason: String) -> SyncError { .ofItem(.unsafeName, key, reason) }
         guard !path.isEmpty else { throw refuse("it is empty") }
         var parts: [String] = []
         for part in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
@@ -50,10 +50,6 @@ struct RelativePath: Sendable {
             throw refuse("the name \(Self.reserved) is reserved for the target")
         }
         (self.key, self.parts) = (key, parts)
-    }
-
-    private static func refusal(of path: String, _ reason: String) -> SyncError {
-        SyncError(.unsafeName, "cannot download “\(path.shownSafely)”: \(reason); correct the list")
     }
 
     /// Creates a path from the parts of a checked path.
