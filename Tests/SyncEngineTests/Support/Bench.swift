@@ -186,7 +186,7 @@ final class Bench: SyncProcessor {
     }
 }
 
-/// A processor that passes every call on to another one, after a closure for two of them.
+/// A processor that passes the calls of a pass on to another one, two of them after a closure.
 struct Interposed<Base: SyncProcessor>: SyncProcessor {
     typealias Item = Base.Item
 
