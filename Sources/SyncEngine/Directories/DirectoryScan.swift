@@ -22,7 +22,6 @@ struct DirectoryScan: Sendable {
     private(set) var unchanged = RowSet()
     /// The journal's rows of all files that exist.
     private var present = RowSet()
-    /// The name variants that the disk treats as equal.
     private let folding: NameFolding
     private let keepsForeign: Bool
     private let acceptsLoss: Bool
@@ -45,13 +44,8 @@ struct DirectoryScan: Sendable {
 
     /// Compares a directory with its journal, without changing anything.
     ///
-    /// - Parameters:
-    ///   - root: The directory.
-    ///   - journal: The journal of the directory.
-    ///   - folding: The name variants that the disk treats as equal.
-    ///   - keepsForeign: Whether a file that may be foreign counts as foreign rather than as edited.
-    ///   - acceptsLoss: Whether a file that the disk cannot read counts as one with other content.
-    ///   - probe: Called before each directory is listed and each file read; for tests.
+    /// With `keepsForeign`, a file that may be foreign counts as foreign rather than as edited. With `acceptsLoss`, a file that the disk
+    /// cannot read counts as one with other content. The probe is called before each directory is listed and each file read.
     init(
         of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true, acceptsLoss: Bool = false,
         probe: ((TargetStep) throws -> Void)? = nil
@@ -67,32 +61,27 @@ struct DirectoryScan: Sendable {
             guard error.isDenial else { throw error }
             unreadable[PathKey(path)] = error
         }
-        let found = UnreadablePaths(unreadable)
         vanished = journal.records.indices.compactMap { row in
-            guard !present.contains(row), let path = journal.records.path(at: row), found.cause(of: path) == nil else { return nil }
+            guard !present.contains(row), let path = journal.records.path(at: row), unreadable.cause(of: path) == nil else { return nil }
             return path
         }.sorted()
         if !missesUnsettled, !unreadable.isEmpty {
             missesUnsettled = journal.records.indices.contains { row in
-                !journal.isSettled(row) && journal.records.path(at: row).map { found.cause(of: $0) != nil } ?? false
+                !journal.isSettled(row) && journal.records.path(at: row).map { unreadable.cause(of: $0) != nil } ?? false
             }
         }
         // A removed directory looks empty. Accepting that would download every file into an unlinked directory.
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
 
-    /// Records that files with known stamps have other content than their records.
-    mutating func markDamaged(_ rows: [Int], _ journal: TargetJournal) {
-        for row in rows {
-            guard let path = journal.records.path(at: row) else { continue }
-            unchanged.remove(row)
-            entries.append(Entry(path: path, version: nil, size: journal.records.record(at: row).stamp.size, isEdited: false, isTorn: true))
-        }
+    /// Records that a file with a known stamp has other content than its record.
+    mutating func markDamaged(_ row: Int, _ journal: TargetJournal) {
+        guard let path = journal.records.path(at: row) else { return }
+        unchanged.remove(row)
+        entries.append(Entry(path: path, version: nil, size: journal.records.record(at: row).stamp.size, isEdited: false, isTorn: true))
     }
 
-    /// The paths of all files that exist.
-    ///
-    /// - Parameter journal: The journal that the directory was compared with.
+    /// The paths of all files that exist, by the journal that the directory was compared with.
     func paths(_ journal: TargetJournal) -> [PathKey] {
         journal.records.indices.compactMap { present.contains($0) ? journal.records.path(at: $0) : nil }
             + entries.lazy.map(\.path).filter { journal.records.row(of: $0) == nil }
@@ -165,13 +154,13 @@ struct DirectoryScan: Sendable {
             if known != record { confirmed[path] = known }
         } else if record.mayHave(size: stamp.size), let found = try digestIfReadable(), var known = record.matching(found) {
             known.stamp = stamp
-            known.before = nil
+            known.before = []
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
         } else if unreadable[path] != nil {
             // Treats the file as foreign, because its content is unknown and a sync never removes a foreign file.
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
-        } else if keepsForeign, !isSettled, record.before == nil, stamp.inode != record.stamp.inode {
+        } else if keepsForeign, !isSettled, record.before.isEmpty, stamp.inode != record.stamp.inode {
             // The process may have ended between the record and the rename, with a foreign file under the name.
             uninstalled.append(path)
             edited[path] = stamp
@@ -212,32 +201,19 @@ struct DirectoryScan: Sendable {
     }
 }
 
-/// Finds the unreadable file or directory at or above a path.
-struct UnreadablePaths: Sendable {
-    private var causes: [PathKey: any Error]
-
-    init(_ causes: [PathKey: any Error] = [:]) {
-        self.causes = causes
-    }
-
-    /// The unreadable path at or above a path; `nil` if there is none.
+extension [PathKey: any Error] {
+    /// Returns the path at or above another, with its error; `nil` if there is none.
     func cause(of key: PathKey) -> (path: PathKey, error: any Error)? {
-        guard !causes.isEmpty else { return nil }
+        guard !isEmpty else { return nil }
         // Splits by bytes, because a slash and a combining accent after it form one character.
         var path = key.path.utf8[...]
         while true {
             let place = PathKey(String(decoding: path, as: UTF8.self))
-            if let error = causes[place] { return (place, error) }
+            if let error = self[place] { return (place, error) }
             guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return nil }
             path = path[..<slash]
         }
     }
-
-    /// Adds an unreadable file or directory.
-    mutating func add(_ path: PathKey, _ error: any Error) { causes[path] = error }
-
-    /// All unreadable paths with their errors, sorted by path.
-    var all: [(path: PathKey, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
 }
 
 /// A set of a journal's rows, stored as one bit per row.
@@ -306,7 +282,6 @@ extension TargetJournal {
 }
 
 extension TargetSession {
-    /// Returns the next unchanged files of the session's journal.
     func unchanged(_ rows: inout RowSet) -> [TargetJournal.Unchanged] {
         var copy = rows
         defer { rows = copy }

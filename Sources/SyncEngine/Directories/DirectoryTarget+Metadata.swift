@@ -48,14 +48,14 @@ extension DirectoryTarget {
     @concurrent
     public func apply(_ change: SyncPlan<Item>.MetadataChange) async throws {
         let session = try session()
-        let (key, options) = (change.key, layers.metadata)
-        let path = try RelativePath(existing: key)
+        let options = layers.metadata
+        let path = try RelativePath(existing: change.key)
         try session.places.whileThere(at: path) {
-            guard let metadata = change.item?.metadata else { return try session.displace(path, key: key) }
+            guard let metadata = change.item?.metadata else { return try session.displace(path) }
             switch metadata.kind {
-            case .file: try session.describe(path, key: key, mode: metadata.boundedMode(options), modified: metadata.boundedTime(options))
-            case .directory: try session.makeDirectory(path, key: key)
-            case .link(let text): try session.makeLink(path, key: key, to: text)
+            case .file: try session.describe(path, mode: metadata.boundedMode(options), modified: metadata.boundedTime(options))
+            case .directory: try session.makeDirectory(path)
+            case .link(let text): try session.makeLink(path, to: text)
             }
         }
     }
@@ -63,7 +63,6 @@ extension DirectoryTarget {
 
 /// The comparison of a list's metadata with a directory, without changing anything.
 private struct MetadataPlanning<Item: FileItem> {
-    /// An object in the directory.
     struct Found {
         var status: FileStatus
         /// The text of a link.
@@ -109,7 +108,6 @@ private struct MetadataPlanning<Item: FileItem> {
         freed = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
     }
 
-    /// Compares an item of the list.
     mutating func take(_ item: Item) throws {
         guard let metadata = item.metadata else { return }
         let key = item.key

@@ -61,7 +61,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         /// The marks of passes that failed to begin and have not ended yet.
         var failedBegins: [Set<PassMark>] = []
         /// Files and directories that the last inventory had no permission to read.
-        var unreadable = UnreadablePaths()
+        var unreadable: [PathKey: any Error] = [:]
     }
 
     var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
@@ -152,9 +152,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var scan = try DirectoryScan(
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
             acceptsLoss: layers.verification.readsAll, probe: probe)
-        let (damaged, denied) = try await damagedRows(scan, journal, in: root)
-        scan.markDamaged(damaged, journal)
-        let unreadable = UnreadablePaths(scan.unreadable)
+        let denied = try await verifyContents(of: &scan, journal, in: root)
+        let unreadable = scan.unreadable
         state.withLock { $0.unreadable = unreadable }
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
         let shown = session == nil ? journal : nil
@@ -162,10 +161,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session?.places.verify()
         let excludes = excludes
         try session?.saw(scan, excludes: excludes)
-        let isRebuilding = journal.isRebuilding
+        let isRebuilding = journal.unfinished == .rebuilding
         // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed. In a
         // first run it is the user's: it counts as edited, and is not removed either.
-        let mayRemove = foreignFiles == .remove && !isRebuilding && !journal.isBeginning
+        let mayRemove = foreignFiles == .remove && journal.unfinished == nil
         var inventory = LocalInventory<Item>(order: .unsorted) { [scan] in
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries
@@ -185,8 +184,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 }
             }
         }
-        inventory.skipped = (unreadable.all + denied).map {
-            SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error))
+        inventory.skipped = (unreadable.sorted { $0.key < $1.key } + denied).map { path, error in
+            SyncRefusal(path, because: SyncError.unreadable(path, underlyingError: error))
         }
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
             SyncRefusal($0.path, because: SyncError.unremovable($0.path, $0.reason))
@@ -197,13 +196,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     func journal(in root: DirectoryHandle) throws -> TargetJournal {
-        var first = TargetJournal()
-        first.apply(.beginning)
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
-        else { return first }
-        var lost = TargetJournal()
-        lost.apply(.rebuilding)
-        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? lost
+        else { return TargetJournal(.beginning) }
+        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? TargetJournal(.rebuilding)
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.
@@ -237,15 +232,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     private static func check(_ item: Item) throws {
-        if let size = item.byteCount, size < 0 {
-            throw SyncError(
-                .invalidItem, "cannot download “\(item.key.shownSafely)”: its size in the list is \(size); correct the list")
-        }
+        if let size = item.byteCount, size < 0 { throw SyncError.ofItem(.invalidItem, item.key, "its size in the list is \(size)") }
         if item.sha256 != nil, digest(of: item) == nil {
-            throw SyncError(
-                .invalidItem,
-                "cannot download “\(item.key.shownSafely)”: its digest in the list is not 64 hexadecimal digits; correct the list"
-            )
+            throw SyncError.ofItem(.invalidItem, item.key, "its digest in the list is not 64 hexadecimal digits")
         }
     }
 
@@ -282,7 +271,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             return true
         } catch  where error.isDenial {
             // The error concerns one item, and `refusals(among:)` reports it; the others continue.
-            state.withLock { $0.unreadable.add(local.key, error) }
+            state.withLock { $0.unreadable[local.key] = error }
             return true
         }
     }
@@ -311,7 +300,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
         let path = try RelativePath(existing: key)
-        return try session.places.whileThere(at: path) { try session.isUnchanged(path, key: key, since: entry) }
+        return try session.places.whileThere(at: path) { try session.isUnchanged(path, since: entry) }
     }
 
     /// Downloads a file, or its missing bytes, and installs it.
@@ -343,7 +332,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 return
             }
             do {
-                try await session.commit(whole, as: path, of: item)
+                try await session.commit(whole, as: path, version: item.version)
             } catch  where session.flushes.hasFailed {
                 // After a failed flush the content on disk is unknown, even if it reads back intact from memory. If discarding fails too,
                 // the flush's error is the one to report.
@@ -382,7 +371,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         let path = try RelativePath(move.item.key)
         do {
-            try await session.installHeld(move.item, as: path)
+            try await session.installHeld(path, version: move.item.version)
             try session.places.verify()
             session.hasInstalled()
         } catch {
@@ -410,7 +399,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try await session.flushMoves()
         for key in keys.sorted() {
             let path = try RelativePath(existing: key)
-            try session.places.whileThere(at: path) { try session.remove(path, key: key) }
+            try session.places.whileThere(at: path) { try session.remove(path) }
         }
         try session.places.verify()
     }
@@ -450,28 +439,18 @@ public enum ForeignFiles: Hashable, Sendable {
 
 /// A step of a pass in a directory, reported to a test just before it happens; a test that throws makes the step fail.
 enum TargetStep: Hashable, Sendable {
-    /// A directory below the root is listed.
-    case lists(String)
-    /// An existing file is read for comparison.
-    case reads(String)
-    /// Bytes are written to the part of a file.
-    case writes(String)
-    /// A file is flushed on its own.
-    case synchronizes(String)
-    /// A flush of all writes begins.
-    case flushBegins
-    /// A flush of all writes has ended.
-    case flushEnds
-    /// A complete download is renamed to its final name.
-    case renames(String)
-    /// A complete download was renamed to its final name.
-    case renamed(String)
+    /// A directory below the root is listed, or an existing file is read for comparison.
+    case lists(String), reads(String)
+    /// Bytes are written to the part of a file, or a file is flushed on its own.
+    case writes(String), synchronizes(String)
+    /// A flush of all writes begins, or has ended.
+    case flushBegins, flushEnds
+    /// A complete download is renamed to its final name, or was renamed.
+    case renames(String), renamed(String)
     /// A file that the list no longer has is removed.
     case removes(String)
-    /// A file of another path gets a second name.
-    case holds(String)
-    /// The backup of a file gets its name.
-    case backsUp(String)
+    /// A file of another path gets a second name, or the backup of a file gets its name.
+    case holds(String), backsUp(String)
     /// The time or the permissions of a file change, or a link is made or removed.
     case describes(String)
 }

@@ -20,14 +20,10 @@ struct DirectoryWalk {
 
     private var levels: [Level] = []
 
-    /// Visits all directories, each before its subdirectories.
+    /// Visits all directories, each before the subdirectories that `enter` returns for its path, which ends with a slash.
     ///
-    /// - Parameters:
-    ///   - root: The first directory.
-    ///   - enter: Receives each directory and its path with a trailing slash, empty for the root; returns the names of the subdirectories
-    ///     to visit.
-    ///   - refuse: Receives the path of a directory that cannot be opened, and the error; throws to end the walk.
-    ///   - leave: Receives a directory and the name of a subdirectory after everything below that was visited.
+    /// The path of the root is empty. `refuse` receives a directory that cannot be opened, and throws to end the walk. `leave` receives a
+    /// directory and the name of a subdirectory after everything below that was visited.
     static func visit(
         _ root: DirectoryHandle, enter: (DirectoryHandle, _ prefix: String) throws -> [String],
         refuse: (_ path: String, any Error) throws -> Void = { throw $1 },

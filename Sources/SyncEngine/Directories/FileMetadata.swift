@@ -39,29 +39,7 @@ public struct FileMetadata: Hashable, Sendable {
     public static func isInside(_ text: String, at path: String) -> Bool {
         (try? RelativePath(PathKey(path)).target(ofLink: text)) != nil
     }
-}
 
-/// The metadata that a pass takes from the list; each kind is off by default.
-public struct MetadataOptions: OptionSet, Hashable, Sendable {
-    /// One bit for each kind of metadata.
-    public let rawValue: Int
-
-    /// Creates a set of options from bits.
-    public init(rawValue: Int) { self.rawValue = rawValue }
-
-    /// Files get the times of the list.
-    public static let times = MetadataOptions(rawValue: 1 << 0)
-    /// Files get the permissions of the list, in place of the usual ones.
-    public static let modes = MetadataOptions(rawValue: 1 << 1)
-    /// Directories of the list are made, and stay even if they are empty.
-    public static let directories = MetadataOptions(rawValue: 1 << 2)
-    /// Symbolic links of the list are made.
-    public static let links = MetadataOptions(rawValue: 1 << 3)
-    /// All kinds of metadata.
-    public static let all: MetadataOptions = [.times, .modes, .directories, .links]
-}
-
-extension FileMetadata {
     /// The permissions that a file gets; `nil` if the list or the options have none.
     func boundedMode(_ options: MetadataOptions) -> UInt16? {
         options.contains(.modes) && kind == .file ? mode.map { $0 & 0o777 | 0o600 } : nil
@@ -86,6 +64,26 @@ extension FileMetadata {
         }
         return words
     }
+}
+
+/// The metadata that a pass takes from the list; each kind is off by default.
+public struct MetadataOptions: OptionSet, Hashable, Sendable {
+    /// One bit for each kind of metadata.
+    public let rawValue: Int
+
+    /// Creates a set of options from bits.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// Files get the times of the list.
+    public static let times = MetadataOptions(rawValue: 1 << 0)
+    /// Files get the permissions of the list, in place of the usual ones.
+    public static let modes = MetadataOptions(rawValue: 1 << 1)
+    /// Directories of the list are made, and stay even if they are empty.
+    public static let directories = MetadataOptions(rawValue: 1 << 2)
+    /// Symbolic links of the list are made.
+    public static let links = MetadataOptions(rawValue: 1 << 3)
+    /// All kinds of metadata.
+    public static let all: MetadataOptions = [.times, .modes, .directories, .links]
 }
 
 extension Collection<String?> {

@@ -41,11 +41,9 @@ public final class FilePart: Sendable {
         var adoptedDigest: SHA256.Digest?
         /// Whether the part contains bytes of an earlier attempt.
         var isResumed = false
-        /// The directory of the working file.
         var working: DirectoryHandle?
     }
 
-    /// Opens the part of an item.
     init(of item: some FileItem, in places: TargetPlaces) throws {
         path = item.path
         version = item.version
@@ -95,12 +93,7 @@ public final class FilePart: Sendable {
                     "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(length) bytes and can be "
                         + "resumed at \(resumePoint.map { "byte \($0.offset)" } ?? "no byte"); begin at 0 or at the resume point")
             }
-            if offset == 0 {
-                try restart(&state)
-            } else {
-                state.isResumed = true
-            }
-            state.hasBegun = true
+            if offset == 0 { try restart(&state) } else { (state.isResumed, state.hasBegun) = (true, true) }
             state.validator = validator ?? (offset > 0 ? resumePoint?.validator : nil)
             return Int(offset)
         }
@@ -114,10 +107,7 @@ public final class FilePart: Sendable {
     public func append(_ bytes: some ContiguousBytes) throws {
         let count = try bytes.withUnsafeBytes { bytes in
             try state.withLock { state throws -> Int in
-                if !state.hasBegun {
-                    try restart(&state)
-                    state.hasBegun = true
-                }
+                if !state.hasBegun { try restart(&state) }
                 let length = state.part.length
                 if let limit, bytes.count > limit - length {
                     throw SyncError.wrongContent(
@@ -191,9 +181,7 @@ public final class FilePart: Sendable {
         var file: WritableFile?
     }
 
-    /// Checks size and digest.
-    ///
-    /// - Throws: ``SyncError/Code/wrongContent``; the part is discarded unless it is only too short.
+    /// Checks size and digest; discards a part with wrong content unless it is only too short.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
         // A transfer that appends nothing produces an empty file.
         if !state.withLock({ $0.hasBegun }) { try begin() }
@@ -237,7 +225,6 @@ public final class FilePart: Sendable {
         return whole
     }
 
-    /// Returns the directory of an adopted file.
     private func adoptedDirectory() throws -> DirectoryHandle {
         // Opening the file would create a missing one.
         guard let directory = try state.withLock({ $0.working }) ?? places.parts.directory(names.directory),
@@ -255,14 +242,11 @@ public final class FilePart: Sendable {
     struct Staged: Sendable {
         fileprivate var names: PartNames
         fileprivate var isAdopted: Bool
-        /// The SHA-256 of the whole content.
         fileprivate(set) var digest: SHA256.Digest
         fileprivate var stamp: FileStamp
         fileprivate var mode: UInt16
 
-        /// Opens the file again to install it.
-        ///
-        /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed since.
+        /// Opens the file again to install it, unless it has changed since.
         func reopen(in places: TargetPlaces) throws -> Whole {
             let working = try isAdopted ? places.parts.directory(names.directory) : nil
             let directory = isAdopted ? working : places.parts
@@ -308,7 +292,7 @@ public final class FilePart: Sendable {
 
     private func restart(_ state: inout State) throws {
         try state.part.restart()
-        state = State(part: state.part)
+        state = State(part: state.part, hasBegun: true)
     }
 }
 
@@ -334,11 +318,7 @@ struct PartMemory: Codable, Hashable, Sendable {
 }
 
 extension DirectoryHandle {
-    /// Opens a complete file of a part, which may already have the permissions of an installed file, and those may lack write access.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the file.
-    ///   - open: Opens the file; called again after write access was granted.
+    /// Opens a complete file of a part, and once more with write access, which the permissions of an installed file may lack.
     fileprivate func writable(_ name: String, open: () throws(StoreError) -> WritableFile) throws(StoreError) -> WritableFile {
         do throws(StoreError) {
             return try open()

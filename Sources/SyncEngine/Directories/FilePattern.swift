@@ -5,7 +5,6 @@
 struct FilePattern: Hashable, Sendable {
     /// Whether the pattern re-includes what earlier patterns exclude.
     let isNegated: Bool
-    /// Whether the pattern matches only directories.
     let isOfDirectories: Bool
     /// Whether the pattern is compared with the last name of a path instead of the whole path.
     private let isOfNames: Bool
@@ -25,9 +24,7 @@ struct FilePattern: Hashable, Sendable {
         case optional
     }
 
-    /// Compiles a line of a gitignore file.
-    ///
-    /// - Returns: `nil` for blank lines, for comments, and for patterns that match nothing, such as `[a`.
+    /// Compiles a line of a gitignore file; `nil` for blank lines, for comments, and for patterns that match nothing, such as `[a`.
     init?(line: String) {
         var text = Self.withoutTrailingSpaces(Array(line.utf8))[...]
         guard text.first != UInt8(ascii: "#") else { return nil }
@@ -88,15 +85,9 @@ struct FilePattern: Hashable, Sendable {
         return tokens
     }
 
-    /// The number of states of the machine.
     var stateCount: Int { tokens.count + 1 }
 
-    /// Returns whether the pattern matches a path.
-    ///
-    /// - Parameters:
-    ///   - path: The bytes of the path, without a trailing slash.
-    ///   - isDirectory: Whether the path is that of a directory.
-    ///   - states: Memory for the machine, of at least `stateCount` elements each.
+    /// Returns whether the pattern matches a path without a trailing slash; `states` has memory of at least `stateCount` elements each.
     func matches(_ path: ArraySlice<UInt8>, isDirectory: Bool, _ states: inout (now: [Bool], next: [Bool])) -> Bool {
         if isOfDirectories, !isDirectory { return false }
         let text = isOfNames ? path.lastIndex(of: UInt8(ascii: "/")).map { path[($0 + 1)...] } ?? path : path

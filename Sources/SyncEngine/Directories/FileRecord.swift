@@ -19,35 +19,19 @@ extension FileStamp {
 struct FileRecord: Hashable, Sendable {
     /// The version in the list from which the file was downloaded.
     var version: String
-    /// The SHA-256 of the content.
     var digest: SHA256.Digest
-    /// The stamp of the installed file.
     var stamp: FileStamp
-    /// The previous record of the path, as long as the previous file may still be in place.
-    var before: Before?
-
-    struct Before: Hashable, Sendable {
-        var version: String
-        var digest: SHA256.Digest
-        var stamp: FileStamp
-
-        var record: FileRecord { FileRecord(version: version, digest: digest, stamp: stamp) }
-    }
+    /// The previous record of the path, as long as the previous file may still be in place; at most one, and itself without one.
+    var before: [FileRecord] = []
 
     /// Returns the record that matches a stamp, this one or the previous one; `nil` if the file was touched since.
-    func matching(_ stamp: FileStamp) -> FileRecord? {
-        self.stamp == stamp ? self : before?.stamp == stamp ? before?.record : nil
-    }
+    func matching(_ stamp: FileStamp) -> FileRecord? { self.stamp == stamp ? self : before.first { $0.stamp == stamp } }
 
     /// Returns the record that matches a digest, this one or the previous one; `nil` if the file was edited.
-    func matching(_ digest: SHA256.Digest) -> FileRecord? {
-        self.digest == digest ? self : before?.digest == digest ? before?.record : nil
-    }
+    func matching(_ digest: SHA256.Digest) -> FileRecord? { self.digest == digest ? self : before.first { $0.digest == digest } }
 
     /// Returns whether a file of this size may have the content of this record or of the previous one.
-    func mayHave(size: Int) -> Bool {
-        stamp.size == size || before?.stamp.size == size
-    }
+    func mayHave(size: Int) -> Bool { stamp.size == size || before.contains { $0.stamp.size == size } }
 }
 
 extension FileRecord {

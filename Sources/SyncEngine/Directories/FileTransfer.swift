@@ -38,11 +38,7 @@ public struct ResumePoint: Hashable, Sendable {
     /// The origin's validator of the content: for HTTP, a strong entity tag or a date, as sent in `If-Range` (RFC 9110 §13.1.5).
     public var validator: String
 
-    /// Creates a resume point.
-    ///
-    /// - Parameters:
-    ///   - offset: The number of stored bytes.
-    ///   - validator: The origin's validator of the content.
+    /// Creates a resume point; each parameter sets the property of its name.
     public init(offset: Int64, validator: String) {
         self.offset = offset
         self.validator = validator

@@ -10,29 +10,23 @@ struct FlushSharing: Hashable, Sendable {
     private(set) var hasFailed = false
     /// Whether a waiter must begin the next flush and has not begun it yet.
     private(set) var isDue = false
-    /// The number of waiters for the next flush.
     private(set) var waitingForNext = 0
 
     var isRunning: Bool { lastBegun > lastEnded }
 
-    /// Adds a waiter for data that must be on the disk.
-    ///
-    /// - Returns: The number of the flush to wait for, and whether this waiter has to begin it.
+    /// Adds a waiter; returns the number of the flush to wait for, and whether this waiter has to begin it.
     mutating func arrived() -> (number: Int, isToBegin: Bool) {
         waitingForNext += 1
         defer { isDue = isDue || !(isRunning || hasFailed) }
         return (lastBegun + 1, !(isDue || isRunning || hasFailed))
     }
 
-    /// Removes a waiter of the flush with this number.
     mutating func left(_ number: Int) {
         // A waiter that leaves during or after its flush changes nothing.
         if number == lastBegun + 1, waitingForNext > 0 { waitingForNext -= 1 }
     }
 
-    /// Begins the flush that is due.
-    ///
-    /// - Returns: Whether a flush is due and still has waiters.
+    /// Begins the flush that is due; returns `false` if none is due, or if it has no waiters any more.
     mutating func begins() -> Bool {
         guard isDue else { return false }
         isDue = false
@@ -42,9 +36,7 @@ struct FlushSharing: Hashable, Sendable {
         return true
     }
 
-    /// Ends the running flush.
-    ///
-    /// - Returns: Whether another flush has to begin.
+    /// Ends the running flush; returns whether another one has to begin.
     mutating func ended(well: Bool) -> Bool {
         precondition(isRunning, "a flush ended that never began")
         lastEnded = lastBegun

@@ -7,7 +7,6 @@ internal import StoreCore
 final class GroupedFlush: Sendable {
     private struct State: Sendable {
         var sharing = FlushSharing()
-        /// The error of a failed flush.
         var error: (any Error)?
         /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()
@@ -36,12 +35,10 @@ final class GroupedFlush: Sendable {
     /// The number of waiters for a flush that has not begun; for tests.
     var waitingCount: Int { state.read { $0.sharing.waitingForNext } }
 
-    /// Waits for the end of a flush that begins after this call.
+    /// Waits for the end of a flush that begins after this call; one for the last waiter is not delayed.
     ///
-    /// - Parameters:
-    ///   - isLast: Whether this is the last waiter, so that the flush need not be delayed.
-    ///   - flush: Flushes the data written before the call. Called by one thread at a time, with the closure of the first waiter.
-    /// - Throws: The error of this flush, or of an earlier one; `CancellationError` as soon as the task is canceled.
+    /// The closure of the first waiter flushes the data written before the calls. The error is that of this or an earlier flush, or a
+    /// `CancellationError` as soon as the task is canceled.
     func wait(isLast: Bool = false, _ flush: @escaping @Sendable () throws -> Void) async throws {
         let (arrival, earliest) = state.update { ($0.sharing.arrived(), $0.earliest) }
         if arrival.isToBegin || isLast { begin(flush, at: isLast ? .now() : earliest) }

@@ -2,11 +2,8 @@
 // them, and leaves everything unusual to the decoder, which also explains errors.
 
 extension ListedFile {
-    /// Parses an array of files in the plain form that lists have.
-    ///
-    /// - Parameter text: The items of a list as a JSON array.
-    /// - Returns: The files; `nil` if an item is invalid, or has an escape but that of a slash, an unknown or repeated key, or a value of
-    ///   another form.
+    /// Parses an array of files in the plain form that lists have; `nil` if an item is invalid, or has an escape but that of a slash, an
+    /// unknown or repeated key, or a value of another form.
     static func parse(_ text: [UInt8]) -> [ListedFile]? {
         text.withUnsafeBufferPointer { text in
             var parser = Parser(text: text)
@@ -34,40 +31,31 @@ extension ListedFile {
 
         private mutating func file() -> ListedFile? {
             guard take("{") else { return nil }
+            func fill<Value>(_ place: inout Value?, _ value: Value?) -> Bool {
+                place = value
+                return value != nil
+            }
             var path: String?
             var (digest, version, url): (Slice<UnsafeBufferPointer<UInt8>>?, String?, String?)
             var (size, byteCount, time): (Int64?, Int64?, Int64?)
             var mode: UInt16?
             repeat {
                 guard let key = string(), take(":") else { return nil }
-                switch key.count {
-                case 4 where path == nil && key.elementsEqual("path".utf8):
-                    guard let text = decodedString() else { return nil }
-                    path = text
-                case 6 where digest == nil && key.elementsEqual("sha256".utf8):
-                    guard let text = string() else { return nil }
-                    digest = text
-                case 7 where version == nil && key.elementsEqual("version".utf8):
-                    guard let text = decodedString() else { return nil }
-                    version = text
-                case 3 where url == nil && key.elementsEqual("url".utf8):
-                    guard let text = decodedString() else { return nil }
-                    url = text
-                case 4 where size == nil && key.elementsEqual("size".utf8):
-                    guard let number = number() else { return nil }
-                    size = number
-                case 9 where byteCount == nil && key.elementsEqual("byteCount".utf8):
-                    guard let number = number() else { return nil }
-                    byteCount = number
-                case 4 where mode == nil && key.elementsEqual("mode".utf8):
-                    guard let text = decodedString(), let bits = UInt16(text, radix: 8) else { return nil }
-                    mode = bits
-                case 5 where time == nil && key.elementsEqual("mtime".utf8):
+                let isKnown =
+                    switch key.count {
+                    case 4 where path == nil && key.elementsEqual("path".utf8): fill(&path, decodedString())
+                    case 6 where digest == nil && key.elementsEqual("sha256".utf8): fill(&digest, string())
+                    case 7 where version == nil && key.elementsEqual("version".utf8): fill(&version, decodedString())
+                    case 3 where url == nil && key.elementsEqual("url".utf8): fill(&url, decodedString())
+                    case 4 where size == nil && key.elementsEqual("size".utf8): fill(&size, number())
+                    case 9 where byteCount == nil && key.elementsEqual("byteCount".utf8): fill(&byteCount, number())
+                    case 4 where mode == nil && key.elementsEqual("mode".utf8):
+                        fill(&mode, decodedString().flatMap { UInt16($0, radix: 8) })
                     // A decoder reads a larger number with a rounding error.
-                    guard let number = number(), number < 1 << 53 else { return nil }
-                    time = number
-                default: return nil
-                }
+                    case 5 where time == nil && key.elementsEqual("mtime".utf8): fill(&time, number().flatMap { $0 < 1 << 53 ? $0 : nil })
+                    default: false
+                    }
+                guard isKnown else { return nil }
             } while take(",")
             guard take("}"), let path, size == nil || byteCount == nil || size == byteCount, version?.isEmpty != true else { return nil }
             var file = ListedFile(path: path, version: version, byteCount: size ?? byteCount, digest: digest, url: url)

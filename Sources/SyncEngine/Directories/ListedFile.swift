@@ -71,14 +71,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         set { tag = newValue }
     }
 
-    /// Creates a file with a version given by the list.
-    ///
-    /// - Parameters:
-    ///   - path: The path of the file in the directory.
-    ///   - version: The version: a revision or an entity tag.
-    ///   - byteCount: The size in bytes.
-    ///   - sha256: The digest of the content as 64 hexadecimal digits.
-    ///   - url: The address of the content, if it does not follow from the path.
+    /// Creates a file with a version given by the list; each parameter sets the property of its name.
     public init(path: String, version: String, byteCount: Int64? = nil, sha256: String? = nil, url: String? = nil) {
         self.path = path
         self.byteCount = byteCount
@@ -93,20 +86,12 @@ public struct ListedFile: FileItem, Hashable, Codable {
         metadata = FileMetadata(kind: kind)
     }
 
-    /// Creates a file with its digest as its version.
-    ///
-    /// - Parameters:
-    ///   - path: The path of the file in the directory.
-    ///   - sha256: The digest of the content as 64 hexadecimal digits.
-    ///   - byteCount: The size in bytes.
-    ///   - url: The address of the content, if it does not follow from the path.
+    /// Creates a file with its digest as its version; each parameter sets the property of its name.
     public init(path: String, sha256: String, byteCount: Int64? = nil, url: String? = nil) {
         self.init(path: path, version: sha256, byteCount: byteCount, sha256: sha256, url: url)
     }
 
-    /// Creates a file from the parts of a list, with its digest as bytes of text.
-    ///
-    /// - Returns: `nil` if the list gives neither a version nor a digest of 64 lowercase digits.
+    /// Creates a file from the parts of a list; `nil` if it gives neither a version nor a digest of 64 lowercase digits.
     init?(path: String, version: String?, byteCount: Int64?, digest text: (some RandomAccessCollection<UInt8>)?, url: String?) {
         let digest = text.flatMap { SHA256.Digest(hex: $0) }
         guard version != nil || digest != nil, text == nil || digest != nil else { return nil }

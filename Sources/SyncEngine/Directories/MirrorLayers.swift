@@ -74,11 +74,10 @@ extension DirectoryTarget {
             needed = needed.saturatingAdd(-Self.space(of: min(Int64(size), max(0, download.item.byteCount ?? 0))))
         }
         guard needed.saturatingAdd(max(0, reserve)) > free else { return nil }
-        return SyncError(
+        return .ofPlan(
             .noSpace,
-            "cannot carry out the plan: it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) "
-                + "has \(free); nothing was changed; free space, or choose another disk",
-            stage: .safetyGate)
+            "it needs \(needed) bytes, and \(max(0, reserve)) must stay free, but the disk of \(place.path.shownSafely) has \(free); "
+                + "nothing was changed; free space, or choose another disk")
     }
 
     /// Returns the space of a file on the disk, in whole blocks of the usual size. Many small files need far more than their bytes.
@@ -120,33 +119,33 @@ extension DirectoryTarget {
         return inner.count > outer.count && inner.starts(with: outer) ? inner[outer.count...].joined(separator: "/") : nil
     }
 
-    /// Reads every file that matches its record.
+    /// Reads every file that matches its record, and marks those with other content.
     ///
-    /// - Returns: The rows of the files with other content, and the files that the process may not read, which are as their stamps say.
-    func damagedRows(
-        _ scan: DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle
-    ) async throws -> (damaged: [Int], denied: [(path: PathKey, error: any Error)]) {
-        guard case .digests(let rate) = layers.verification else { return ([], []) }
+    /// - Returns: The files that the process may not read, which are as their stamps say.
+    func verifyContents(
+        of scan: inout DirectoryScan, _ journal: TargetJournal, in root: DirectoryHandle
+    ) async throws -> [(key: PathKey, value: any Error)] {
+        guard case .digests(let rate) = layers.verification else { return [] }
         let excludes = excludes
-        var (rows, damaged) = (scan.unchanged, [Int]())
-        var denied: [(path: PathKey, error: any Error)] = []
+        var rows = scan.unchanged
+        var denied: [(key: PathKey, value: any Error)] = []
         while let row = rows.takeFirst(1).first {
             guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }
             try Task.checkCancellation()
-            let record = journal.records.record(at: row)
             var current: DirectoryHandle? = root
             for part in key.parts.dropLast() { current = try current?.existingDirectory(part) }
             guard let directory = current, let name = key.parts.last else { continue }
             do {
                 try probe?(.reads(key.path))
-                if try await digest(of: name, in: directory, rate) != record.digest { damaged.append(row) }
+                let found = try await digest(of: name, in: directory, rate)
+                if found != journal.records.record(at: row).digest { scan.markDamaged(row, journal) }
             } catch  where error.isLoss {
-                damaged.append(row)
+                scan.markDamaged(row, journal)
             } catch  where error.isDenial {
                 denied.append((key, error))
             }
         }
-        return (damaged, denied)
+        return denied
     }
 
     private func digest(of name: String, in directory: DirectoryHandle, _ rate: TransferRate?) async throws -> SHA256.Digest? {

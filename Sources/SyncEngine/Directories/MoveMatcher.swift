@@ -13,12 +13,9 @@ enum MoveMatcher {
         var isGone: Bool
     }
 
-    /// Returns the new key of each moved file, by its old key.
+    /// Returns the new key of each moved file, by its old key; a download may have an unknown size.
     ///
-    /// - Parameters:
-    ///   - wanted: The content of each download with a digest; the size may be unknown.
-    ///   - origins: The local files, each key once. Files that are gone move before those that are about to be replaced.
-    /// - Complexity: O(n log n) in the number of downloads and origins.
+    /// Files that are gone move before those that are about to be replaced. Takes time of O(n log n) for all downloads and origins.
     static func moves(to wanted: [(key: PathKey, digest: SHA256.Digest, size: Int64?)], from origins: [Origin]) -> [PathKey: PathKey] {
         let contents = Set(wanted.lazy.map(\.digest))
         var named: [NamedContent: [Origin]] = [:]

@@ -19,7 +19,6 @@ struct NameFolding: OptionSet, Hashable, Sendable {
         return contains(.normalization) ? cased.normalFormC : cased
     }
 
-    /// Returns the common spelling of a path.
     func fold(_ path: PathKey) -> PathKey { PathKey(fold(path.path)) }
 
     /// Names of probe files, each with a second spelling that a folding disk finds too.
@@ -51,12 +50,9 @@ struct NameClashes {
         self.folding = folding
     }
 
-    /// Whether the disk treats any two names as equal.
     var isNeeded: Bool { !folding.isEmpty }
 
-    /// Inserts a path that exists or will be created.
-    ///
-    /// - Returns: The path that it clashes with; the new path is then not inserted.
+    /// Inserts a path that exists or will be created, or returns the path that it clashes with.
     mutating func insert(_ path: RelativePath) -> PathKey? {
         guard !folding.isEmpty else { return nil }
         var places: [(PathKey, PathKey)] = []
@@ -75,7 +71,6 @@ struct NameClashes {
         return other
     }
 
-    /// Inserts the paths of existing files.
     mutating func insert(_ paths: some Sequence<PathKey>) {
         guard isNeeded else { return }
         for path in paths.sorted() {

@@ -25,7 +25,7 @@ struct RecordTable: Sendable {
     private var versions: [String] = []
     private var index = HashIndex()
     /// The previous records by row, for the few rows that are being changed.
-    private var before: [Int: FileRecord.Before] = [:]
+    private var before: [Int: FileRecord] = [:]
     /// The number of records; removed records leave rows behind that do not count.
     private(set) var count = 0
 
@@ -48,13 +48,11 @@ struct RecordTable: Sendable {
         let entry = rows[row]
         return FileRecord(
             version: entry.version < 0 ? entry.digest.hex : versions[Int(entry.version)], digest: entry.digest, stamp: entry.stamp,
-            before: before.isEmpty ? nil : before[row])
+            before: before.isEmpty ? [] : before[row].map { [$0] } ?? [])
     }
 
-    /// Returns whether the current record of a row has this stamp.
     func isCurrent(_ row: Int, _ stamp: FileStamp) -> Bool { rows[row].stamp == stamp }
 
-    /// Returns the number of the journal's line for a row.
     func line(at row: Int) -> Int { Int(rows[row].line) }
 
     subscript(path: PathKey) -> FileRecord? { row(of: path).map { record(at: $0) } }
@@ -62,7 +60,6 @@ struct RecordTable: Sendable {
     /// All paths, in the order of their first record.
     var paths: some Sequence<PathKey> { indices.lazy.compactMap { path(at: $0) } }
 
-    /// Stores the record of a path in place of the previous one.
     mutating func put(_ record: FileRecord, for path: PathKey, line: Int) {
         let version = record.version == record.digest.hex ? nil : record.version
         let hash = HashIndex.hash(path)
@@ -71,7 +68,7 @@ struct RecordTable: Sendable {
             rows[row].digest = record.digest
             rows[row].version = keep(version, at: rows[row].version)
             rows[row].line = Int32(line)
-            before[row] = record.before
+            before[row] = record.before.first
             return
         }
         let row = Row(
@@ -79,7 +76,7 @@ struct RecordTable: Sendable {
             version: keep(version, at: -1), line: Int32(line))
         bytes += path.path.utf8
         index.insert(hash, at: rows.count)
-        if let earlier = record.before { before[rows.count] = earlier }
+        if let earlier = record.before.first { before[rows.count] = earlier }
         rows.append(row)
         count += 1
     }
@@ -105,7 +102,6 @@ struct RecordTable: Sendable {
         count -= 1
     }
 
-    /// Discards the previous record of a path.
     mutating func settle(_ path: PathKey) {
         guard !before.isEmpty, let row = row(of: path) else { return }
         before[row] = nil
@@ -119,12 +115,5 @@ struct RecordTable: Sendable {
             }
         }
         return row < 0 ? nil : row
-    }
-}
-
-extension RecordTable: Equatable {
-    /// Returns whether both tables have the same records for the same paths.
-    static func == (lhs: RecordTable, rhs: RecordTable) -> Bool {
-        lhs.count == rhs.count && lhs.paths.allSatisfy { lhs[$0] == rhs[$0] }
     }
 }

@@ -2,6 +2,8 @@ internal import StoreCore
 
 /// The path of a file relative to a directory; it cannot lead out of the directory.
 struct RelativePath: Sendable {
+    /// The path as a key: the parts, joined by `/`.
+    let key: PathKey
     /// The names of the directories, outermost first, and of the file.
     let parts: [String]
 
@@ -14,13 +16,11 @@ struct RelativePath: Sendable {
     /// The largest number of names in a path: more than real trees need, and few enough for recursive tools.
     static let mostParts = 128
 
-    /// Checks a path of a list.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
+    /// Checks a path of a list; the error gives the reason.
     init(_ key: PathKey) throws(SyncError) {
         try self.init(existing: key)
         let path = key.path
-        func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
+        func refuse(_ reason: String) -> SyncError { .ofItem(.unsafeName, key, reason) }
         guard path.utf8.count <= Self.longestPath else { throw refuse("it has \(path.utf8.count) bytes, more than \(Self.longestPath)") }
         guard parts.count <= Self.mostParts else { throw refuse("it has \(parts.count) parts, more than \(Self.mostParts)") }
         if let part = parts.first(where: { $0.utf8.count > Self.longestName }) {
@@ -31,14 +31,10 @@ struct RelativePath: Sendable {
         }
     }
 
-    /// Checks the path of an existing file.
-    ///
-    /// It may be longer or deeper than a path of a list, but must not lead out of the directory.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
+    /// Checks the path of an existing file. It may be longer or deeper than a path of a list, but must not lead out of the directory.
     init(existing key: PathKey) throws(SyncError) {
         let path = key.path
-        func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
+        func refuse(_ reason: String) -> SyncError { .ofItem(.unsafeName, key, reason) }
         guard !path.isEmpty else { throw refuse("it is empty") }
         var parts: [String] = []
         for part in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
@@ -53,20 +49,13 @@ struct RelativePath: Sendable {
         guard let first = parts.first, NameFolding.all.fold(first) != Self.reserved else {
             throw refuse("the name \(Self.reserved) is reserved for the target")
         }
-        self.parts = parts
-    }
-
-    private static func refusal(of path: String, _ reason: String) -> SyncError {
-        SyncError(.unsafeName, "cannot download “\(path.shownSafely)”: \(reason); correct the list")
+        (self.key, self.parts) = (key, parts)
     }
 
     /// Creates a path from the parts of a checked path.
     init(trusting parts: [String]) {
-        self.parts = parts
+        (self.key, self.parts) = (PathKey(parts.joined(separator: "/")), parts)
     }
-
-    /// The path with its parts joined by `/`.
-    var key: PathKey { PathKey(parts.joined(separator: "/")) }
 
     /// Returns the path of the directory formed by the first parts; empty for the root.
     func directory(_ depth: Int) -> PathKey { PathKey(parts.prefix(depth).joined(separator: "/")) }

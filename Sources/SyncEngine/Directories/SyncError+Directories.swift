@@ -25,6 +25,10 @@ extension SyncError.Code {
 }
 
 extension SyncError {
+    static func ofItem(_ code: Code, _ path: PathKey, _ reason: String) -> SyncError {
+        SyncError(code, "cannot download “\(path.shownSafely)”: \(reason); correct the list")
+    }
+
     static func vanished(_ path: String, underlyingError: (any Error)? = nil) -> SyncError {
         SyncError(
             .targetVanished,

@@ -10,18 +10,19 @@ struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
     /// The links and directories that a sync has made: the last two texts of each link, the newest first, and `nil` for a directory.
     private(set) var placed: [PathKey: [String?]] = [:]
-    /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
-    private(set) var isRebuilding = false
-    /// Whether no pass has completed since the first one began, so that no file without a record may be removed.
-    private(set) var isBeginning = false
+    /// The beginning of the journal, a `.beginning` or a `.rebuilding`, until a pass has completed; no file without a record may be removed.
+    private(set) var unfinished: Change?
     /// The last change up to which all names are known to be on the disk. For later changes, the digest decides after a power loss.
     private var settledThrough = 0
     /// The last change that a pass with `.power` has flushed, together with everything before it.
     private var flushedThrough = 0
     /// The number of records with a later change; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
-    /// The number of changes.
     private(set) var count = 0
+
+    init(_ changes: Change...) {
+        for change in changes { apply(change) }
+    }
 
     /// An entry of the journal's log.
     enum Change: LogEntry, Hashable {
@@ -57,7 +58,7 @@ struct TargetJournal: Sendable {
             let row = records.row(of: path)
             if let row {
                 let before = records.record(at: row)
-                record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
+                record.before = [FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)]
             }
             if row.map({ records.line(at: $0) <= settledThrough }) ?? true, let known = knownUnsettledCount {
                 knownUnsettledCount = known + 1
@@ -66,9 +67,8 @@ struct TargetJournal: Sendable {
         case .removed(let path):
             if !isSettled(path), let known = knownUnsettledCount { knownUnsettledCount = known - 1 }
             records.remove(path)
-        case .rebuilding: isRebuilding = true
-        case .beginning: isBeginning = true
-        case .rebuilt: (isRebuilding, isBeginning) = (false, false)
+        case .rebuilding, .beginning: unfinished = change
+        case .rebuilt: unfinished = nil
         case .synchronized: settle(through: count)
         case .synchronizedThrough(let line):
             settle(through: line)
@@ -98,7 +98,6 @@ struct TargetJournal: Sendable {
     /// Returns whether the journal records the name of a path as flushed.
     func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
 
-    /// Returns whether the journal records the name of a row's path as flushed.
     func isSettled(_ row: Int) -> Bool { records.line(at: row) <= settledThrough }
 
     /// The number of names that may not be on the disk yet.
@@ -118,11 +117,7 @@ struct TargetJournal: Sendable {
 
     // MARK: The log
 
-    /// Reads a journal under the lock of its pass; `nil` unless all of it is valid.
-    ///
-    /// - Parameters:
-    ///   - log: The log, which has read nothing.
-    ///   - folder: Its directory.
+    /// Reads a journal from an unread log, under the lock of its pass; `nil` unless all of it is valid.
     static func read(_ log: inout LogFile<Change>, in folder: DirectoryHandle) throws(StoreError) -> TargetJournal? {
         try whole { journal throws(StoreError) in try log.read(in: folder) { journal.apply($0) }.damages }
     }
@@ -148,7 +143,7 @@ struct TargetJournal: Sendable {
     /// The changes from which a new journal gets the same records, made one after another.
     var changes: some LazySequenceProtocol & Sequence<Change> {
         let objects = placed.sorted { $0.key < $1.key }.flatMap { path, links in links.reversed().map { Change.placed(path, link: $0) } }
-        let beginning = (isRebuilding ? [Change.rebuilding] : []) + (isBeginning ? [.beginning] : []) + objects
+        let beginning = (unfinished.map { [$0] } ?? []) + objects
         var copy = self
         let end = copy.unsettledCount == 0 ? [Change.synchronized] : []
         let paths = records.paths.sorted()
@@ -156,7 +151,7 @@ struct TargetJournal: Sendable {
             guard index >= 0 else { return beginning }
             guard index < paths.count else { return end }
             guard let record = records[paths[index]] else { return [] }
-            return (record.before.map { [.put(paths[index], $0.record)] } ?? []) + [.put(paths[index], record)]
+            return (record.before + [record]).map { .put(paths[index], $0) }
         }
     }
 

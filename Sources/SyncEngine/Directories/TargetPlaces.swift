@@ -14,7 +14,6 @@ final class TargetPlaces: Sendable {
     /// The permissions of installed files; without a mode of its own, a target uses those of a new file under the umask.
     let fileMode: UInt16
     private let directory: Directory
-    /// The metadata that a pass takes from the list.
     let metadata: MetadataOptions
     /// Directories that the list names or earlier passes have made; they stay even if they are empty.
     let named = Lock<Set<PathKey>>([])
@@ -32,7 +31,6 @@ final class TargetPlaces: Sendable {
 
     static let partsName = "parts"
 
-    /// Opens the directories and creates missing ones.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
@@ -56,40 +54,32 @@ final class TargetPlaces: Sendable {
         self.probe = probe
     }
 
-    /// Looks whether an earlier pass left anything in the directory of parts.
-    ///
-    /// - Precondition: The caller has locked the target, so that no other pass stores validators.
+    /// Looks whether an earlier pass left anything in the directory of parts; under the lock, no other pass stores validators.
     func findLeftovers() throws {
         var leftovers = try parts.list()
         let isEmpty = try leftovers.next() == nil
         mayHaveMemories.withLock { $0 = !isEmpty }
     }
 
-    /// Checks that the target's path still leads to the opened directory, and that the target's own directories still exist.
+    /// Throws unless the target's path still leads to the opened directory, and the target's own directories still exist.
     ///
-    /// - Parameters:
-    ///   - error: The error of an operation in the target; `nil` if none has failed.
-    ///   - path: The path of the file for which the operation has failed.
-    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted;
-    ///   ``SyncError/Code/targetDenied`` if the operation failed because the process may not change names in the directory, or in that of
-    ///   the file.
+    /// After the error of an operation for a file, throws ``SyncError/Code/targetDenied`` if the process may not change names in the
+    /// directory, or in that of the file.
     func verify(after error: (any Error)? = nil, at path: RelativePath? = nil) throws {
         // A program that removes everything may remove these first. Without this check, each item would then fail on its own.
         guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
             throw SyncError.vanished(directory.path, underlyingError: error)
         }
+        guard let error, error.isDenial, let path, let first = path.parts.first else { return }
         // Without this check, each file of the root would fail on its own, too.
-        if let error, error.isDenial, let path, let first = path.parts.first, !root.isWritable,
-            try path.parts.count == 1 || root.status(of: first) == nil
-        {
+        if !root.isWritable, try path.parts.count == 1 || root.status(of: first) == nil {
             throw SyncError.denied(directory.path, underlyingError: error)
         }
         // Below the root, all files of such a directory share one failure, and files of other directories do not fail.
-        if let error, error.isDenial, let path, let place = deniedDirectory(of: path) {
-            let denial = SyncError.denied(place, underlyingError: error)
-            denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
-            throw denial
-        }
+        guard let place = deniedDirectory(of: path) else { return }
+        let denial = SyncError.denied(place, underlyingError: error)
+        denials.withLock { $0[path.directory(path.parts.count - 1)] = denial }
+        throw denial
     }
 
     /// Throws if an earlier operation has shown that the process may not change names in the directory of a path.
@@ -125,14 +115,10 @@ final class TargetPlaces: Sendable {
         do { return try body() } catch { throw reason(for: error, at: path) }
     }
 
-    /// Performs an operation in the directory of a path.
+    /// Performs an operation in the directory of a path, with the name of the file; returns `nil` if a directory is missing.
     ///
-    /// - Parameters:
-    ///   - path: The path; each of its directories is opened separately, so that no symbolic link is followed.
-    ///   - isMaking: Whether missing directories are created.
-    ///   - body: Receives the directory and the file's name.
-    /// - Returns: The result of `body`; `nil` if a directory is missing.
-    /// - Throws: ``SyncError/Code/nameTaken`` if something other than a directory has the name of one.
+    /// Opens each directory separately, so that no symbolic link is followed. Throws ``SyncError/Code/nameTaken`` if something
+    /// other than a directory has the name of one.
     @discardableResult
     func inDirectory<Result>(
         of path: RelativePath, isMaking: Bool, _ body: (DirectoryHandle, _ name: String) throws -> Result
@@ -224,9 +210,7 @@ final class TargetPlaces: Sendable {
         }
     }
 
-    /// Removes the directories above a removed file as long as they are empty.
-    ///
-    /// - Parameter depth: The depth of the outermost directory that may be removed.
+    /// Removes the directories above a removed file as long as they are empty, but none above a depth.
     func removeEmptyDirectories(above path: RelativePath, upTo depth: Int = 1) throws {
         var names = path.parts.dropLast()
         // Works in sections, so that few directories are open at a time and a deep path is not walked once per level.
@@ -264,10 +248,7 @@ extension DirectoryHandle {
         return status
     }
 
-    /// Throws unless the directory belongs to the user that owns the files of this process.
-    ///
-    /// - Parameter own: The target's own directory.
-    /// - Throws: ``SyncError/Code/foreignOwner``.
+    /// Throws unless the directory belongs to the user that owns the files which this process makes in the target's own directory.
     func verifyOwner(beside own: DirectoryHandle) throws {
         let owner = try status().owner
         // Some file systems give all files another owner, such as the user of the mount.

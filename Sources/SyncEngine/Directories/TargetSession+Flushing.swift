@@ -25,9 +25,7 @@ extension TargetSession {
         try await flush()
     }
 
-    /// Waits until everything written and renamed before this call is on the disk.
-    ///
-    /// - Parameter isLast: Whether this is the end of the pass.
+    /// Waits until everything written and renamed before this call is on the disk; at the end of the pass without a delay.
     func flush(isLast: Bool = false) async throws {
         try await flushes.wait(isLast: isLast) { [self] in try flushNow() }
     }

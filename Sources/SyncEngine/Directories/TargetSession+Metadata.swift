@@ -5,15 +5,13 @@ internal import StorePlatform
 // they may be replaced or removed. Every call acts in an open directory, and none follows a link.
 
 extension TargetSession {
-    /// Gives an installed file its time and its permissions, if it is still as its record says.
-    ///
-    /// - Throws: ``SyncError/Code/changedLocally`` if the file was edited or removed.
-    func describe(_ path: RelativePath, key: PathKey, mode: UInt16?, modified: Int64?) throws {
+    /// Gives an installed file its time and its permissions, unless it was edited or removed since its record.
+    func describe(_ path: RelativePath, mode: UInt16?, modified: Int64?) throws {
         let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
-            try places.probe?(.describes(key.path))
+            try places.probe?(.describes(path.key.path))
             places.touch(path)
             guard let file = try OpenFile(reading: name, in: directory) else { return false }
-            let (status, known) = (try file.status(), state.withLock { $0.journal.records[key] })
+            let (status, known) = (try file.status(), state.withLock { $0.journal.records[path.key] })
             guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
             guard let modified, modified != status.modifiedSecond else {
                 try file.describe(mode: mode, modified: nil)
@@ -22,25 +20,22 @@ extension TargetSession {
             try file.describe(mode: mode, modified: modified)
             // Not the stamp that the file has now: bytes written meanwhile must count as an edit.
             record.stamp.modified = modified * 1_000_000_000
-            try adopt(key, version: record.version, digest: record.digest, stamp: record.stamp)
+            try adopt(path.key, version: record.version, digest: record.digest, stamp: record.stamp)
             return true
         }
         guard isDone ?? false else { throw SyncError.changedLocally(.metadata) }
     }
 
-    /// Makes a directory that the list names.
-    func makeDirectory(_ path: RelativePath, key: PathKey) throws {
-        try places.probe?(.describes(key.path))
+    func makeDirectory(_ path: RelativePath) throws {
+        try places.probe?(.describes(path.key.path))
         // First: if the process ends in between, the next pass removes the directories that no longer belong to the list.
-        try write([.placed(key, link: nil)])
+        try write([.placed(path.key, link: nil)])
         try places.inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: true) { _, _ in }
     }
 
-    /// Makes a link, or replaces one that a pass has made.
-    ///
-    /// - Throws: ``SyncError/Code/unsafeName`` if the link would lead out of the target; ``SyncError/Code/nameTaken`` if its name belongs to
-    ///   something else.
-    func makeLink(_ path: RelativePath, key: PathKey, to text: String) throws {
+    /// Makes a link, or replaces one that a pass has made. Refuses a link that would lead out of the target, and a name in use.
+    func makeLink(_ path: RelativePath, to text: String) throws {
+        let key = path.key
         try verify(path.target(ofLink: text), of: key)
         // As for a directory, the record comes before new directories above the link.
         if try places.inDirectory(of: path, isMaking: false, { _, _ in }) == nil { try write([.placed(key, link: text)]) }
@@ -64,7 +59,8 @@ extension TargetSession {
     }
 
     /// Removes a link or an empty directory that a pass has made, and the directories that this leaves empty.
-    func displace(_ path: RelativePath, key: PathKey) throws {
+    func displace(_ path: RelativePath) throws {
+        let key = path.key
         let isDirectory = state.withLock { $0.journal.placed[key]?.contains(nil) ?? false }
         try places.inDirectory(of: path, isMaking: false) { directory, name in
             try places.probe?(.describes(key.path))

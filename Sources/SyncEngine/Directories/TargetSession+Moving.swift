@@ -9,19 +9,14 @@ internal import StorePlatform
 extension TargetSession {
     /// A file that has a second name in the directory of parts.
     struct HeldFile: Sendable {
-        /// The key of the file under its old name.
         var origin: PathKey
         var digest: SHA256.Digest
         var stamp: FileStamp
     }
 
-    /// Gives a local file a second name in the part of its new key.
+    /// Gives a local file a second name in the part of its new key; returns `false` if the file has changed and must be downloaded.
     ///
-    /// - Parameters:
-    ///   - key: The key of the local file.
-    ///   - destination: Its new key.
-    /// - Returns: `false` if the file has changed, so that its content must be downloaded.
-    /// - Throws: `StoreError`, for example if the disk has no hard links.
+    /// If the disk has no hard links, throws a `StoreError`.
     func hold(_ key: PathKey, for destination: PathKey) throws -> Bool {
         guard let record = state.withLock({ $0.journal.records[key] }) else { return false }
         let name = PartNames(path: destination.path).bytes
@@ -40,17 +35,15 @@ extension TargetSession {
         return true
     }
 
-    /// Installs a held file under its new key.
-    ///
-    /// - Throws: As ``commit(_:as:of:)``; ``SyncError/Code/changedLocally`` if the file was written to since it was held.
-    func installHeld(_ item: some FileItem, as path: RelativePath) async throws {
-        let name = PartNames(path: item.path).bytes
-        guard let held = state.withLock({ $0.held[item.key] }) else { throw SyncError.changedLocally(.moves) }
-        try await commit(FilePart.Whole(name: name, digest: held.digest, stamp: held.stamp, file: nil), as: path, of: item)
+    /// Installs a held file under its new key, unless the file was written to since it was held.
+    func installHeld(_ path: RelativePath, version: String) async throws {
+        let name = PartNames(path: path.key.path).bytes
+        guard let held = state.withLock({ $0.held[path.key] }) else { throw SyncError.changedLocally(.moves) }
+        try await commit(FilePart.Whole(name: name, digest: held.digest, stamp: held.stamp, file: nil), as: path, version: version)
         // If both names already belonged to one file, the system has not removed the first (`rename(2)`).
         try places.parts.remove(name)
         state.withLock { state in
-            state.held[item.key] = nil
+            state.held[path.key] = nil
             state.moved.insert(held.origin)
             state.hasUnflushedMoves = true
         }

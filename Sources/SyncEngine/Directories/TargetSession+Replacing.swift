@@ -9,9 +9,7 @@ extension TargetSession {
     /// Returns whether a file that the plan removes has the name of one of a path's directories.
     func makesWay(for path: RelativePath) -> Bool {
         guard path.parts.count > 1 else { return false }
-        return state.withLock { state in
-            !state.removable.isEmpty && path.ancestors.contains { state.removable.contains($0) && !state.replaced.contains($0) }
-        }
+        return state.withLock { state in !state.removable.isEmpty && path.ancestors.contains { state.removable.contains($0) } }
     }
 
     /// Returns whether the plan removes a file in a directory of this name.
@@ -22,13 +20,9 @@ extension TargetSession {
 
     /// Removes the files in the way of a complete download, if the plan removes them and they have not changed since.
     ///
-    /// - Parameters:
-    ///   - path: The path of the new file.
-    ///   - key: The key of the new file.
-    ///   - other: A file that the plan removes and that the disk treats as the same name.
-    /// - Throws: ``SyncError/Code/changedLocally`` if a file has changed, and ``SyncError/Code/nameTaken`` if a directory contains a file
-    ///   that the plan does not remove. In that case, nothing of that directory is removed.
-    func makeWay(for path: RelativePath, key: PathKey, insteadOf other: PathKey?) throws {
+    /// One of them may be another spelling, which the disk treats as the same name. Nothing is removed of a directory that contains a file
+    /// which the plan does not remove.
+    func makeWay(for path: RelativePath, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same path; the later ones must find it free.
         try makingWay.withLock { _ throws in
@@ -38,7 +32,7 @@ extension TargetSession {
                     state.clashes.remove(other)
                     return state.clashes.insert(path)
                 }
-                if let still { throw SyncError.clash(key, with: still) }
+                if let still { throw SyncError.clash(path.key, with: still) }
             }
             if makesWay(for: path) {
                 for ancestor in path.ancestors { try replace(ancestor, upTo: path.parts.count) }
@@ -47,7 +41,7 @@ extension TargetSession {
                 try parent.status(of: name)?.kind == .directory ? parent.directory(name) : nil
             }
             guard let directory = directory ?? nil else { return }
-            for other in try collect(directory, of: key).sorted() { try replace(other, upTo: path.parts.count) }
+            for other in try collect(directory, of: path.key).sorted() { try replace(other, upTo: path.parts.count) }
         }
     }
 
@@ -88,15 +82,12 @@ extension TargetSession {
         return inside
     }
 
-    /// Removes a file that is in the way of another.
-    ///
-    /// - Parameter depth: The depth of the outermost directory that may be removed with it. A directory above may be about to receive
-    ///   another file.
+    /// Removes a file that is in the way of another. A directory above the depth stays, because it may be about to receive another file.
     private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
-        guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
+        guard state.withLock({ $0.removable.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
         guard try places.inDirectory(of: path, isMaking: false, { try $0.status(of: $1) }) ?? nil != nil else { return }
-        try remove(path, key: key, upTo: depth, in: .contents)
+        try remove(path, upTo: depth, in: .contents)
         state.withLock { _ = $0.replaced.insert(key) }
     }
 }

@@ -10,16 +10,14 @@ extension TargetSession {
     struct StagedUpdate: Sendable {
         var part: FilePart.Staged
         var path: RelativePath
+        var version: String
         /// The digest of the file that it replaces; `nil` if that file is missing or unreadable.
         var before: SHA256.Digest?
-        /// Renames the complete file to its path and records it.
-        var commit: @Sendable (FilePart.Whole) async throws -> Void
     }
 
     /// The number of staged updates installed at a time; each waits for the disk and holds an open file.
     private static let installedAtATime = 64
 
-    /// Returns whether the update of a key is staged.
     func isStaged(_ key: PathKey) -> Bool { state.withLock { $0.stageable.contains(key) } }
 
     /// Stages an update; if the installed file has the same content, only its version in the journal changes.
@@ -33,14 +31,11 @@ extension TargetSession {
         {
             try adopt(key, version: item.version, digest: part.digest, stamp: FileStamp(status))
             if let metadata = item.metadata {
-                try describe(
-                    path, key: key, mode: metadata.boundedMode(places.metadata), modified: metadata.boundedTime(places.metadata))
+                try describe(path, mode: metadata.boundedMode(places.metadata), modified: metadata.boundedTime(places.metadata))
             }
             return try part.cleanUp(in: places)
         }
-        let update = StagedUpdate(part: part, path: path, before: present?.0) { [self] whole in
-            try await commit(whole, as: path, of: item)
-        }
+        let update = StagedUpdate(part: part, path: path, version: item.version, before: present?.0)
         state.withLock { $0.staged[key] = update }
     }
 
@@ -54,9 +49,7 @@ extension TargetSession {
         }
     }
 
-    /// Installs the staged updates.
-    ///
-    /// - Returns: The files that were not replaced, with their reasons.
+    /// Installs the staged updates; returns the files that were not replaced, with their reasons.
     func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         let staged = state.withLock { state in
             defer { state.staged = [:] }
@@ -72,22 +65,22 @@ extension TargetSession {
             for update in staged.values { try? update.part.cleanUp(in: places) }
             return staged.keys.sorted().map { SyncRefusal($0, because: refusal) }
         }
-        return await install(staged.sorted { $0.key < $1.key })
+        return await install(staged.values.sorted { $0.path.key < $1.path.key })
     }
 
-    private func install(_ updates: [(key: PathKey, value: StagedUpdate)]) async -> [SyncRefusal<PathKey>] {
+    private func install(_ updates: [StagedUpdate]) async -> [SyncRefusal<PathKey>] {
         await withTaskGroup(of: SyncRefusal<PathKey>?.self) { group in
             var refusals: [SyncRefusal<PathKey>] = []
-            for (index, (key, update)) in updates.enumerated() {
+            for (index, update) in updates.enumerated() {
                 if index >= Self.installedAtATime, let refusal = await group.next() ?? nil { refusals.append(refusal) }
                 group.addTask { [self] in
                     do {
-                        try await update.commit(try update.part.reopen(in: places))
+                        try await commit(update.part.reopen(in: places), as: update.path, version: update.version)
                         try update.part.cleanUp(in: places)
                         return nil
                     } catch {
                         // The failure names the directory if the process may not change it, because all of its files fail.
-                        return SyncRefusal(key, because: places.reason(for: error, at: try? RelativePath(existing: key)))
+                        return SyncRefusal(update.path.key, because: places.reason(for: error, at: update.path))
                     }
                 }
             }
@@ -99,11 +92,7 @@ extension TargetSession {
 
 /// The check of staged updates: many different files that all receive one content suggest a login page, not an update.
 enum SharedContent {
-    /// Returns the reason why staged updates must not be installed.
-    ///
-    /// - Parameter changes: The digest of each file before and after, without files that stay the same; an unknown previous digest is
-    ///   `nil`.
-    /// - Returns: `nil` if the updates may be installed.
+    /// Returns the reason why staged updates must not be installed, by the digest of each changed file before, if it is known, and after.
     static func refusal(of changes: [(before: SHA256.Digest?, after: SHA256.Digest)]) -> SyncError? {
         guard changes.count >= SafetyGate.floor else { return nil }
         var counts: [SHA256.Digest: Int] = [:]

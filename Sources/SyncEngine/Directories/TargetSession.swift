@@ -10,7 +10,6 @@ internal import StorePlatform
 /// A pass in a directory: its lock, its journal, and its changes.
 final class TargetSession: Sendable {
     let places: TargetPlaces
-    /// The name variants that the disk treats as equal.
     let folding: NameFolding
     /// Receives the files that the pass replaces or removes; `nil` without a backup.
     private let backup: BackupPlace?
@@ -55,9 +54,7 @@ final class TargetSession: Sendable {
     static let journalName = "journal"
     static let lockName = "lock"
 
-    /// Locks the directory for this pass.
-    ///
-    /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
+    /// Locks the directory for this pass, unless another pass has locked it.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), metadata: MetadataOptions = [],
         folding: NameFolding?, backup: URL? = nil, probe: (@Sendable (TargetStep) throws -> Void)? = nil
@@ -71,27 +68,19 @@ final class TargetSession: Sendable {
         try places.findLeftovers()
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
-        let clashes = NameClashes(folding)
         try LogFile<TargetJournal.Change>.removeOrphans(in: places.own)
         var log = LogFile<TargetJournal.Change>(Self.journalName, .mirror, mode: 0o666)
+        let isFirst = try places.own.status(of: Self.journalName) == nil
         let journal: TargetJournal
-        if try places.own.status(of: Self.journalName) == nil {
-            // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
-            journal = try Self.begin(.beginning, &log, places)
+        if !isFirst, let found = try TargetJournal.read(&log, in: places.own) {
+            journal = found
         } else {
-            journal = try TargetJournal.read(&log, in: places.own) ?? TargetSession.begin(.rebuilding, &log, places)
+            // The journal gets its name when it is complete. An incomplete one would count as lost, and the user's files not as edits.
+            let beginning: TargetJournal.Change = isFirst ? .beginning : .rebuilding
+            try log.replace(by: [beginning], durability: durability, in: places.own)
+            journal = TargetJournal(beginning)
         }
-        state = Lock(State(journal: journal, log: log, clashes: clashes))
-    }
-
-    /// Begins a journal with a change.
-    private static func begin(
-        _ change: TargetJournal.Change, _ log: inout LogFile<TargetJournal.Change>, _ places: TargetPlaces
-    ) throws -> TargetJournal {
-        var journal = TargetJournal()
-        try log.replace(by: [change], durability: places.durability, in: places.own)
-        journal.apply(change)
-        return journal
+        state = Lock(State(journal: journal, log: log, clashes: NameClashes(folding)))
     }
 
     /// Takes the lock on a file without other links; the file contains the process identifier.
@@ -133,7 +122,8 @@ final class TargetSession: Sendable {
     }
 
     /// Returns whether a file is still as the plan recorded it, and stores its stamp for the installation.
-    func isUnchanged(_ path: RelativePath, key: PathKey, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+    func isUnchanged(_ path: RelativePath, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+        let key = path.key
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
         if makesWay(for: path) {
             // A file has the name of one of its directories, so nothing can exist here.
@@ -168,21 +158,19 @@ final class TargetSession: Sendable {
         state.withLock { $0.journal.settle(key) }
     }
 
-    /// Installs a complete download: flushes its bytes, writes the journal, and renames the file.
-    ///
-    /// - Throws: The error of the flush, or the reason why the name cannot be used; `CancellationError` while it waits for the flush.
-    func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
-        let key = item.key
+    /// Installs a complete download: flushes its bytes, writes the journal, and renames the file. The wait for the flush can be canceled.
+    func commit(_ whole: FilePart.Whole, as path: RelativePath, version: String) async throws {
+        let key = path.key
         let other = state.withLock { $0.clashes.insert(path) }
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
         try await settle(whole, of: key)
-        try makeWay(for: path, key: key, insteadOf: other)
-        if try !install(whole, as: path, of: item, isMaking: false) {
+        try makeWay(for: path, insteadOf: other)
+        if try !install(whole, as: path, version: version, isMaking: false) {
             // Recorded before its directory is made: if the process ends in between, the next pass misses the file, and removes the empty
             // directory.
-            try write([.put(key, FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp))])
+            try write([.put(key, FileRecord(version: version, digest: whole.digest, stamp: whole.stamp))])
             do {
-                try install(whole, as: path, of: item, isMaking: true)
+                try install(whole, as: path, version: version, isMaking: true)
             } catch {
                 // If the disk refuses this line, the next pass finds no file of the record.
                 try? write([.removed(key)])
@@ -197,14 +185,11 @@ final class TargetSession: Sendable {
         if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
-    /// Gives a complete file its name, if the name is still as the plan recorded it right before.
-    ///
-    /// - Parameter isMaking: Whether missing directories are created.
-    /// - Returns: `false` if a directory is missing.
+    /// Gives a complete file its name, if that is still as the plan recorded it; returns `false` if a directory is missing and is not made.
     @discardableResult
-    private func install(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem, isMaking: Bool) throws -> Bool {
+    private func install(_ whole: FilePart.Whole, as path: RelativePath, version: String, isMaking: Bool) throws -> Bool {
         try places.inDirectory(of: path, isMaking: isMaking) { directory, name in
-            try rename(whole, to: directory, as: name, path, of: item)
+            try rename(whole, to: directory, as: name, path, version: version)
             places.touch(path)
             return true
         } ?? false
@@ -220,10 +205,10 @@ final class TargetSession: Sendable {
     }
 
     private func rename(
-        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, of item: some FileItem
+        _ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, _ path: RelativePath, version: String
     ) throws {
-        let key = item.key
-        let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
+        let key = path.key
+        let record = FileRecord(version: version, digest: whole.digest, stamp: whole.stamp)
         let (before, number) = try state.withLock { state throws in
             let before = state.journal.records[key]
             try write([.put(key, record)], &state)
@@ -252,15 +237,11 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Removes a file that is still as the inventory found it, and the directories that this leaves empty.
+    /// Removes a file that is still as the inventory found it, and the directories that this leaves empty, but none above a depth.
     ///
-    /// - Parameters:
-    ///   - path: The path of the file.
-    ///   - key: The key of the file.
-    ///   - depth: The depth of the outermost directory that may be removed.
-    ///   - stage: The stage of the error.
-    /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed.
-    func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
+    /// Throws ``SyncError/Code/changedLocally`` with the stage if the file has changed.
+    func remove(_ path: RelativePath, upTo depth: Int = 1, in stage: SyncStage = .removals) throws {
+        let key = path.key
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             func verify() throws {
@@ -345,7 +326,7 @@ final class TargetSession: Sendable {
             // A pass over an empty list has recorded nothing, and a pass without downloads has not made the directory equal to the source.
             // After both, the existing files keep their protection.
             let isEqual = state.withLock { state in
-                (state.journal.isRebuilding || state.journal.isBeginning) && !state.journal.records.isEmpty && state.openCount <= 0
+                state.journal.unfinished != nil && !state.journal.records.isEmpty && state.openCount <= 0
             }
             if isEqual { try write([.rebuilt]) }
         }
@@ -373,9 +354,7 @@ final class TargetSession: Sendable {
     /// Whether an earlier pass has flushed everything, and this one has changed nothing since.
     private var isFlushed: Bool { state.withLock { $0.journal.isFlushed } && !places.hasTouched }
 
-    /// Ends the pass and unlocks the directory.
-    ///
-    /// - Parameter isComplete: Whether the directory equals the source.
+    /// Ends the pass, which is complete if the directory equals the source, and unlocks the directory.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
         // A failure is harmless, because the directory then counts as any other.

@@ -71,12 +71,10 @@ public final class TransferRate: Sendable {
 ///
 /// A pure value; the time is an argument.
 struct TokenBucket: Sendable {
-    /// The number of bytes per second.
     private(set) var rate: Int64
     /// The number of bytes paid for at `moment`.
     private var paid = 0.0
     private var moment: MonotonicInstant
-    /// The number of bytes taken.
     private var taken = 0.0
 
     init(rate: Int64, now: MonotonicInstant) {
@@ -84,9 +82,7 @@ struct TokenBucket: Sendable {
         moment = now
     }
 
-    /// Takes bytes.
-    ///
-    /// - Returns: The place of the first of them in the order of all bytes; `delay(of:now:)` returns how long to wait for it.
+    /// Takes bytes; returns the place of the first of them in the order of all bytes, for `delay(of:now:)`.
     mutating func take(_ bytes: Int, now: MonotonicInstant) -> Double {
         pass(to: now)
         defer { taken += Double(max(0, bytes)) }

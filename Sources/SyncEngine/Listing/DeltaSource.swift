@@ -118,12 +118,7 @@ public struct ListChanges<Item: SyncItem>: Sendable {
     /// With another token than the requested one, the changes do not fit, and the whole list is requested.
     public var since: String?
 
-    /// Creates changes.
-    ///
-    /// - Parameters:
-    ///   - changes: The changes, in the order of the origin.
-    ///   - token: The token of the state after them.
-    ///   - since: The token of the state before them, if the origin states it.
+    /// Creates changes; each parameter sets the property of its name.
     public init(_ changes: [Change], token: String, since: String? = nil) {
         self.changes = changes
         self.token = token

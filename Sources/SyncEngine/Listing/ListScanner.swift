@@ -11,15 +11,12 @@ struct ListScanner: Sendable {
         case unexpected(UInt8, afterItems: Int)
         /// Text follows the end marker or the array.
         case pastEnd(afterItems: Int)
-        /// An item is larger than the limit.
         case tooLarge(item: Int)
-        /// The list is larger than its limit in bytes.
         case tooLong(limit: Int64)
         /// The bytes end within an item, or before the array is closed.
         case cut(afterItems: Int)
         /// The bytes end after a complete line, and neither a marker nor a length marks the end of the list.
         case noEnd(afterItems: Int)
-        /// The number of bytes differs from the announced length.
         case wrongLength(found: Int64, announced: Int64)
     }
 
@@ -59,11 +56,7 @@ struct ListScanner: Sendable {
     private var byteCount: Int64 = 0
     private var itemCount = 0
 
-    /// Creates a scanner.
-    ///
-    /// - Parameters:
-    ///   - limit: The largest size of an item, in bytes.
-    ///   - byteLimit: The largest size of the list, in bytes.
+    /// Creates a scanner with limits for an item and for the list, in bytes.
     init(limit: Int, byteLimit: Int64 = .max) {
         (self.limit, self.byteLimit) = (limit, byteLimit)
     }
@@ -93,10 +86,7 @@ struct ListScanner: Sendable {
         return ready
     }
 
-    /// Returns the end of the list after its last byte.
-    ///
-    /// - Parameter length: The number of bytes that the origin announced; `nil` if it announced none.
-    /// - Throws: A fault if the end is not marked or the length differs, so that the list may have been cut.
+    /// Returns the end of the list after its last byte. Without a marked end, or with a wrong length, the list may have been cut.
     func end(length: Int64?) throws(Fault) -> SourceEnd {
         if let length, length != byteCount { throw .wrongLength(found: byteCount, announced: length) }
         switch place {
@@ -174,9 +164,7 @@ struct ListScanner: Sendable {
 
     // MARK: Inside of an item
 
-    /// Scans bytes up to the end of the item or of the piece.
-    ///
-    /// - Returns: The index of the first byte that was not scanned.
+    /// Scans bytes up to the end of the item or of the piece; returns the index of the first byte that was not scanned.
     private mutating func takeInside(_ piece: [UInt8], from start: Int) throws(Fault) -> Int {
         var index = start
         // Uses local variables, because the loop runs once for each byte of the list.

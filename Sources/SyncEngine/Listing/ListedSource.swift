@@ -13,12 +13,7 @@ public struct ListedSource<Item: SyncItem>: SourceList {
     /// The number of items that the origin reports; a list with another number of items is refused as cut.
     public var expectedCount: Int?
 
-    /// Creates a list.
-    ///
-    /// - Parameters:
-    ///   - items: All items.
-    ///   - order: The order of the items.
-    ///   - expectedCount: The number of items that the origin reports; `nil` if it reports none.
+    /// Creates a list; each parameter sets the property of its name.
     public init(_ items: [Item], order: SourceOrder = .unsorted, expectedCount: Int? = nil) {
         self.items = items
         self.order = order

@@ -15,14 +15,7 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     /// Whether no sync has installed the item. It is never removed, and replaced only if the source has an item with its key.
     public var isForeign: Bool
 
-    /// Creates an entry.
-    ///
-    /// - Parameters:
-    ///   - key: The key of the item.
-    ///   - version: The downloaded version; `nil` if it is unknown.
-    ///   - byteCount: The local size in bytes; `nil` if it is unknown.
-    ///   - isEdited: Whether the item was edited locally.
-    ///   - isForeign: Whether no sync has installed the item.
+    /// Creates an entry; each parameter sets the property of its name.
     public init(_ key: Item.Key, version: Item.Version?, byteCount: Int64? = nil, isEdited: Bool = false, isForeign: Bool = false) {
         self.key = key
         self.version = version

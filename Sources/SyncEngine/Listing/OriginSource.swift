@@ -37,21 +37,15 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
     }
 
     /// Creates a reader that starts at the first page.
-    public func makeReader() -> Reader { Reader(origin: origin, param: param) }
+    public func makeReader() -> Reader { Reader(origin: origin, param: param, request: .content(param, revalidating: nil)) }
 
     /// A reader that follows the next keys.
     public struct Reader: SourceReader {
-        private let origin: any Origin<Param, [Item]>
-        private let param: Param
-        private var request: OriginRequest<Param>?
+        fileprivate let origin: any Origin<Param, [Item]>
+        fileprivate let param: Param
+        fileprivate var request: OriginRequest<Param>?
         /// The keys already followed; an origin that repeats a key would never end.
-        private var followed: Set<String> = []
-
-        fileprivate init(origin: any Origin<Param, [Item]>, param: Param) {
-            self.origin = origin
-            self.param = param
-            request = .content(param, revalidating: nil)
-        }
+        fileprivate var followed: Set<String> = []
 
         /// Requests the next page from the origin; `nil` after the last page.
         ///
@@ -61,34 +55,31 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
             guard let request else { return nil }
             let response = try await origin.respond(to: request)
             guard case .modified(let items, _, _) = response.result else {
-                throw Self.incomplete(
-                    "the origin returned “not modified” to a request without a validator", remedy: "correct the fetcher")
+                throw SyncError.ofList(
+                    .incompleteList, "the origin returned “not modified” to a request without a validator", remedy: "correct the fetcher")
             }
             // Only the first page can have pages before it that are not read.
             if case .content = request, let key = response.prevKey, !key.isEmpty {
-                throw Self.incomplete(
-                    "its first page names a page before it, “\(key.shownSafely)”", remedy: "begin with the first page of the whole list")
+                throw SyncError.ofList(
+                    .incompleteList, "its first page names a page before it, “\(key.shownSafely)”",
+                    remedy: "begin with the first page of the whole list")
             }
             guard let key = response.nextKey, !key.isEmpty else {
                 if let guess = response.guessedEnd {
-                    throw Self.incomplete(
-                        "the origin did not state its end, and the fetcher guessed it (\(guess.rawValue.shownSafely))",
+                    throw SyncError.ofList(
+                        .incompleteList, "the origin did not state its end, and the fetcher guessed it (\(guess.rawValue.shownSafely))",
                         remedy: "use a list with a stated end, such as one that gives its number of items or pages, with PagedSource")
                 }
                 self.request = nil
                 return SourcePage(items, end: .complete())
             }
             guard followed.insert(key).inserted else {
-                throw Self.incomplete(
-                    "the origin repeated the page key “\(key.shownSafely)”, so the list would never end", remedy: "correct the origin")
+                throw SyncError.ofList(
+                    .incompleteList, "the origin repeated the page key “\(key.shownSafely)”, so the list would never end",
+                    remedy: "correct the origin")
             }
             self.request = .page(.next, key: key, param)
             return SourcePage(items)
-        }
-
-        private static func incomplete(_ reason: String, remedy: String) -> SyncError {
-            SyncError(
-                .incompleteList, "cannot read the remote list: \(reason); nothing was replaced or removed; \(remedy)", stage: .sourceList)
         }
     }
 }

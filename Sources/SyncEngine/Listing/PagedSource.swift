@@ -18,11 +18,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
         /// The continuation of the list after the page.
         public var following: Following
 
-        /// Creates a step.
-        ///
-        /// - Parameters:
-        ///   - items: The page's items.
-        ///   - following: The continuation of the list after the page.
+        /// Creates a step of a page and the continuation of the list after it.
         public init(_ items: [Item], then following: Following) {
             self.items = items
             self.following = following

@@ -47,11 +47,7 @@ public struct SourcePage<Item: SyncItem>: Sendable {
     /// be missing. If it throws, the pass fails in the stage ``SyncStage/end``.
     public var whenApplied: (@Sendable () async throws -> Void)?
 
-    /// Creates a page.
-    ///
-    /// - Parameters:
-    ///   - items: The items, in the list's order.
-    ///   - end: The end of the list if this is its last page.
+    /// Creates a page; each parameter sets the property of its name.
     public init(_ items: [Item], end: SourceEnd? = nil) {
         self.items = items
         self.end = end
@@ -70,4 +66,13 @@ public enum SourceOrder: Hashable, Sendable {
     case unsorted
     /// Ascending by key. If the local side is sorted too, both are compared as streams. A list that violates the order is refused.
     case sortedByKey
+}
+
+extension SyncError {
+    /// Refuses the remote list before anything is changed.
+    static func ofList(_ code: Code, _ reason: String, remedy: String, underlyingError: (any Error)? = nil) -> SyncError {
+        SyncError(
+            code, "cannot read the remote list: \(reason); nothing was replaced or removed; \(remedy)", stage: .sourceList,
+            underlyingError: underlyingError)
+    }
 }

@@ -32,7 +32,7 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
     /// A larger list is refused with ``SyncError/Code/listLimit``. An origin whose list never ends would otherwise fill the memory with large items.
     public var byteLimit: Int64 = 1 << 30
     private let itemLimit: Int
-    private let onUnknownKey: (@Sendable (String) -> Void)?
+    private var onUnknownKey: (@Sendable (String) -> Void)?
     private let open: @Sendable () async throws -> ListBytes
 
     /// Creates a list.
@@ -47,7 +47,6 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
         self.order = order
         self.itemLimit = itemLimit
         self.open = open
-        onUnknownKey = nil
     }
 
     /// Creates a reader that starts at the first byte.
@@ -113,11 +112,9 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
                 let (path, reason) = error.placeAndReason
                 let number = itemCount + 1 + (path.first?.intValue ?? 0)
                 let key = path.dropFirst().map { "“\($0.stringValue.shownSafely)”: " }.joined()
-                throw SyncError(
-                    .unreadableList,
-                    "cannot read the remote list: item \(number) cannot be decoded: \(key)\(reason.shownSafely); nothing was replaced or "
-                        + "removed; correct the list",
-                    stage: .sourceList, underlyingError: error)
+                throw SyncError.ofList(
+                    .unreadableList, "item \(number) cannot be decoded: \(key)\(reason.shownSafely)", remedy: "correct the list",
+                    underlyingError: error)
             }
         }
     }
@@ -135,10 +132,8 @@ extension StreamedSource where Item == ListedFile {
         order: SourceOrder = .unsorted, itemLimit: Int = 1 << 20, onUnknownKey: @escaping @Sendable (String) -> Void,
         _ open: @escaping @Sendable () async throws -> ListBytes
     ) {
-        self.order = order
-        self.itemLimit = itemLimit
+        self.init(order: order, itemLimit: itemLimit, open)
         self.onUnknownKey = onUnknownKey
-        self.open = open
     }
 }
 
@@ -185,9 +180,8 @@ final class UnknownKeys: Sendable {
 extension DecodingError {
     fileprivate var placeAndReason: (path: [any CodingKey], reason: String) {
         switch self {
-        case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+        case .typeMismatch(_, let context), .valueNotFound(_, let context), .keyNotFound(_, let context), .dataCorrupted(let context):
             (context.codingPath, context.debugDescription)
-        case .keyNotFound(_, let context): (context.codingPath, context.debugDescription)
         @unknown default: ([], "\(self)")
         }
     }
@@ -196,54 +190,35 @@ extension DecodingError {
 extension SyncError {
     /// Creates the error for a fault of a list.
     init(_ fault: ListScanner.Fault) {
-        let unchanged = "nothing was replaced or removed"
-        switch fault {
-        case .noList(let beginning):
-            let text = String(decoding: beginning, as: UTF8.self).shownSafely
-            self.init(
-                .unreadableList,
-                "cannot read the remote list: it begins with “\(text)”, so it is not a list of items; \(unchanged); check the address, because "
-                    + "a login page or an error page may be served there",
-                stage: .sourceList)
-        case .unexpected(let byte, let count):
-            let text = String(decoding: [byte], as: UTF8.self).shownSafely
-            self.init(
-                .unreadableList,
-                "cannot read the remote list: after \(counted(count, "item")), “\(text)” is neither the beginning nor the end of an item; "
-                    + "\(unchanged); write one object per line, or one array of objects",
-                stage: .sourceList)
-        case .pastEnd(let count):
-            self.init(
-                .unreadableList,
-                "cannot read the remote list: text follows its end after \(counted(count, "item")); \(unchanged); write the end marker once, as "
-                    + "the last object",
-                stage: .sourceList)
-        case .tooLarge(let item):
-            self.init(
-                .unreadableList,
-                "cannot read the remote list: item \(item) exceeds the size limit; \(unchanged); correct the list, or raise `itemLimit`",
-                stage: .sourceList)
-        case .tooLong(let limit):
-            self.init(
-                .listLimit,
-                "cannot read the remote list: it has more than \(limit) bytes and may never end; \(unchanged); correct the origin, or raise "
-                    + "`byteLimit`",
-                stage: .sourceList)
-        case .cut(let count):
-            self.init(
-                .incompleteList,
-                "cannot read the remote list: it was cut after \(counted(count, "item")); \(unchanged); sync again", stage: .sourceList)
-        case .noEnd(let count):
-            self.init(
-                .incompleteList,
-                "cannot read the remote list: it stopped after \(counted(count, "item")) without an end marker; \(unchanged); append a last line "
-                    + "{\"count\": \(count)} to the list, or let the server send a Content-Length",
-                stage: .sourceList)
-        case .wrongLength(let found, let announced):
-            self.init(
-                .incompleteList,
-                "cannot read the remote list: \(found) bytes arrived, but the origin announced \(announced); \(unchanged); sync again",
-                stage: .sourceList)
-        }
+        self =
+            switch fault {
+            case .noList(let beginning):
+                .ofList(
+                    .unreadableList,
+                    "it begins with “\(String(decoding: beginning, as: UTF8.self).shownSafely)”, so it is not a list of items",
+                    remedy: "check the address, because a login page or an error page may be served there")
+            case .unexpected(let byte, let count):
+                .ofList(
+                    .unreadableList,
+                    "after \(counted(count, "item")), “\(String(decoding: [byte], as: UTF8.self).shownSafely)” is neither the beginning nor "
+                        + "the end of an item", remedy: "write one object per line, or one array of objects")
+            case .pastEnd(let count):
+                .ofList(
+                    .unreadableList, "text follows its end after \(counted(count, "item"))",
+                    remedy: "write the end marker once, as the last object")
+            case .tooLarge(let item):
+                .ofList(.unreadableList, "item \(item) exceeds the size limit", remedy: "correct the list, or raise `itemLimit`")
+            case .tooLong(let limit):
+                .ofList(
+                    .listLimit, "it has more than \(limit) bytes and may never end", remedy: "correct the origin, or raise `byteLimit`")
+            case .cut(let count): .ofList(.incompleteList, "it was cut after \(counted(count, "item"))", remedy: "sync again")
+            case .noEnd(let count):
+                .ofList(
+                    .incompleteList, "it stopped after \(counted(count, "item")) without an end marker",
+                    remedy: "append a last line {\"count\": \(count)} to the list, or let the server send a Content-Length")
+            case .wrongLength(let found, let announced):
+                .ofList(
+                    .incompleteList, "\(found) bytes arrived, but the origin announced \(announced)", remedy: "sync again")
+            }
     }
 }

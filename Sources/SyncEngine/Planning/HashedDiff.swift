@@ -14,9 +14,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     private var items: [Item] = []
     private var index = HashIndex()
     private var matches: [Match] = []
-    /// The local entries of differing items.
     private var partners: [Int: LocalEntry<Item>] = [:]
-    /// The local entries that the source does not have.
     private var gone: [LocalEntry<Item>] = []
     private var goneKeys: Set<Item.Key> = []
 
@@ -24,7 +22,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
     }
 
-    /// Adds items of the source.
     mutating func take(source page: [Item]) {
         for item in page {
             let key = item.key
@@ -45,7 +42,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         return place < 0 ? nil : place
     }
 
-    /// Adds entries of the local side.
     mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
         for entry in page {
             guard let place = place(of: entry.key, hash: HashIndex.hash(entry.key)) else {
@@ -63,7 +59,6 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Returns the plan once both sides are read.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         for place in items.indices {
             switch matches[place] {

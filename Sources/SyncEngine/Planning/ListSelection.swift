@@ -27,7 +27,6 @@ struct ListSelection<Item: SyncItem> {
         return rest.filter { roles($0).hasContent }
     }
 
-    /// Returns the local entries that are not excluded.
     func remaining(_ page: [LocalEntry<Item>]) -> [LocalEntry<Item>] {
         guard let excludes else { return page }
         return page.filter { !excludes($0.key) }

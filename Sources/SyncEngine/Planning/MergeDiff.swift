@@ -75,9 +75,11 @@ struct MergeDiff<Item: SyncItem>: Sendable {
             if localIndex >= local.count, !hasLocalEnded { return .local }
             let hasItem = sourceIndex < usable
             let hasEntry = localIndex < local.count
-            if hasItem, hasEntry {
-                compare()
-            } else if hasItem {
+            if hasItem, hasEntry, source[sourceIndex].key == local[localIndex].key {
+                builder.paired(source[sourceIndex], local[localIndex])
+                sourceIndex += 1
+                localIndex += 1
+            } else if hasItem, !hasEntry || source[sourceIndex].key < local[localIndex].key {
                 builder.added(source[sourceIndex])
                 sourceIndex += 1
             } else if hasEntry {
@@ -89,23 +91,6 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    private mutating func compare() {
-        let key = source[sourceIndex].key
-        let localKey = local[localIndex].key
-        if key == localKey {
-            builder.paired(source[sourceIndex], local[localIndex])
-            sourceIndex += 1
-            localIndex += 1
-        } else if key < localKey {
-            builder.added(source[sourceIndex])
-            sourceIndex += 1
-        } else {
-            builder.gone(local[localIndex])
-            localIndex += 1
-        }
-    }
-
-    /// Returns the plan once both sides are read.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         try builder.finish()
     }

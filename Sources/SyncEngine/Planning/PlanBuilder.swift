@@ -9,13 +9,11 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
-    /// Adds an item that is missing locally.
     mutating func added(_ item: Item) {
         plan.sourceCount += 1
         plan.additions.append(SyncPlan.Download(item: item, local: nil, reason: .missing))
     }
 
-    /// Adds an item that both sides have.
     @inline(__always)
     mutating func paired(_ item: Item, _ entry: LocalEntry<Item>) {
         if entry.isSame(as: item) {
@@ -27,7 +25,6 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Counts an item that is equal on both sides.
     @inline(__always)
     mutating func same() {
         plan.sourceCount += 1
@@ -42,7 +39,6 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         plan.updates.append(SyncPlan.Download(item: item, local: entry, reason: reason))
     }
 
-    /// Adds an entry that only the local side has.
     mutating func gone(_ entry: LocalEntry<Item>) {
         // A foreign entry does not belong to the local side.
         if entry.isForeign {
@@ -60,7 +56,6 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Records a repeated key of the source.
     mutating func duplicated(_ key: Item.Key) { plan.duplicates.append(key) }
 
     /// Returns the plan, or throws if duplicate keys are refused and the source repeats a key.
@@ -77,17 +72,12 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 }
 
 extension LocalEntry {
-    /// Returns whether the entry equals the source's item and was not edited since.
     @inline(__always)
     func isSame(as item: Item) -> Bool { !isEdited && version == item.version }
 }
 
 extension SyncPlan {
-    /// Removes updates that turn out to be unnecessary.
-    ///
-    /// - Parameters:
-    ///   - localEdits: The treatment of local edits.
-    ///   - isNeeded: Returns whether an item must be downloaded; not called for edits that are overwritten.
+    /// Removes updates that turn out to be unnecessary; the closure is not called for edits that are overwritten.
     mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
         for update in updates {
@@ -104,7 +94,6 @@ extension SyncPlan {
         updates = kept
     }
 
-    /// Removes refused items from the plan.
     mutating func refuse(_ refused: [SyncRefusal<Item.Key>]) {
         guard !refused.isEmpty else { return }
         refusals += refused

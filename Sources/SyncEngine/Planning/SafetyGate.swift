@@ -3,7 +3,6 @@ enum SafetyGate {
     /// The smallest number of local items for which shares are meaningful.
     static let floor = 20
 
-    /// The counts of a plan that the gate examines.
     struct Counts: Hashable, Sendable {
         var source: Int
         var local: Int
@@ -11,20 +10,13 @@ enum SafetyGate {
         var updates: Int
     }
 
-    /// Returns the reason why a plan must not be carried out.
-    ///
-    /// - Parameters:
-    ///   - plan: The plan.
-    ///   - options: The limits for removals and updates.
-    ///   - overrides: The refusals that are overridden for this run.
-    /// - Returns: `nil` if the plan may be carried out.
+    /// Returns the reason why a plan must not be carried out; `nil` if it may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
         if plan.sourceCount == 0, plan.excludedCount > 0, !overrides.contains(.emptySource) {
-            return SyncError(
+            return .ofPlan(
                 .everythingExcluded,
-                "cannot carry out the plan: the filter excludes all of \(counted(plan.excludedCount, "item")) in the remote list; nothing was "
-                    + "changed; correct the patterns, or call sync(overriding: .emptySource)",
-                stage: .safetyGate)
+                "the filter excludes all of \(counted(plan.excludedCount, "item")) in the remote list; nothing was changed; "
+                    + "correct the patterns, or call sync(overriding: .emptySource)")
         }
         return refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
     }
@@ -34,36 +26,32 @@ enum SafetyGate {
     ) -> SyncError? {
         let (source, local, removals, updates) = (counts.source, counts.local, counts.removals, counts.updates)
         if source == 0, local > 0, !overrides.contains(.emptySource) {
-            return SyncError(
+            return .ofPlan(
                 .emptySource,
-                "cannot carry out the plan: the remote list is empty, but the local side has \(counted(local, "item")); nothing was removed; "
-                    + "if the list really is empty, call sync(overriding: .emptySource)",
-                stage: .safetyGate)
+                "the remote list is empty, but the local side has \(counted(local, "item")); nothing was removed; "
+                    + "if the list really is empty, call sync(overriding: .emptySource)")
         }
         // A caller that expects an empty list expects every removal.
         if source == 0 { return nil }
         if !overrides.contains(.removalLimit), removalLimit.isExceeded(by: removals, local: local) {
-            return SyncError(
+            return .ofPlan(
                 .removalLimit,
-                "cannot carry out the plan: it would remove \(removals) of \(counted(local, "local item")), more than \(removalLimit); "
-                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .removalLimit)",
-                stage: .safetyGate)
+                "it would remove \(removals) of \(counted(local, "local item")), more than \(removalLimit); "
+                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .removalLimit)")
         }
         if local >= floor, removals + updates == local {
             // A caller that expects everything to change expects more updates than any limit.
             if overrides.contains(.everythingChanged) { return nil }
-            return SyncError(
+            return .ofPlan(
                 .everythingChanged,
-                "cannot carry out the plan: none of \(counted(local, "local item")) equals the source (\(updates) changed, \(removals) removed); "
-                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .everythingChanged)",
-                stage: .safetyGate)
+                "none of \(counted(local, "local item")) equals the source (\(updates) changed, \(removals) removed); "
+                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .everythingChanged)")
         }
         if !overrides.contains(.updateLimit), updateLimit.isExceeded(by: updates, local: local) {
-            return SyncError(
+            return .ofPlan(
                 .updateLimit,
-                "cannot carry out the plan: it would replace \(updates) of \(counted(local, "local item")), more than \(updateLimit); "
-                    + "nothing was replaced or removed; if the source has changed that much, call sync(overriding: .updateLimit)",
-                stage: .safetyGate)
+                "it would replace \(updates) of \(counted(local, "local item")), more than \(updateLimit); "
+                    + "nothing was replaced or removed; if the source has changed that much, call sync(overriding: .updateLimit)")
         }
         return nil
     }
@@ -82,6 +70,13 @@ extension SyncPlan {
         return SafetyGate.Counts(
             source: sourceCount, local: localCount - unknown, removals: removals.count,
             updates: updates.count + replacing.count - unknown + refusedUpdateCount)
+    }
+}
+
+extension SyncError {
+    /// Refuses a plan before anything is changed.
+    static func ofPlan(_ code: Code, _ reason: String) -> SyncError {
+        SyncError(code, "cannot carry out the plan: \(reason)", stage: .safetyGate)
     }
 }
 

@@ -148,7 +148,6 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     /// The size of all downloads in bytes; `nil` if the size of an item is unknown.
     public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }
 
-    /// Sorts the additions and updates.
     mutating func arrangeDownloads(by order: DownloadOrder) {
         downloads = additions + updates
         order.sort(&downloads)

@@ -233,11 +233,7 @@ public struct SyncRefusal<Key: Hashable & Sendable>: Sendable {
     /// The reason, which the report gives for the item.
     public var error: any Error
 
-    /// Creates a refusal.
-    ///
-    /// - Parameters:
-    ///   - key: The key of the item.
-    ///   - error: The reason for the refusal.
+    /// Creates a refusal of an item, with the reason.
     public init(_ key: Key, because error: any Error) {
         self.key = key
         self.error = error

@@ -25,14 +25,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     /// The file or directory that causes the failure, perhaps also that of other items; `nil` without one. A report names it only once.
     var place: PathKey?
 
-    /// Creates an error.
-    ///
-    /// - Parameters:
-    ///   - code: The kind of the error.
-    ///   - message: The failed operation, the reason, and the remedy.
-    ///   - stage: The stage that failed.
-    ///   - report: The progress and all failures of the pass.
-    ///   - underlyingError: The error that caused this error.
+    /// Creates an error; each parameter sets the property of its name.
     public init(
         _ code: Code, _ message: String, stage: SyncStage? = nil, report: SyncReport? = nil, underlyingError: (any Error)? = nil
     ) {

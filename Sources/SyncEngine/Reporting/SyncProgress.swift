@@ -38,15 +38,7 @@ public struct SyncProgress: Sendable, Hashable {
     /// The time since the stage began.
     public var elapsed: Duration
 
-    /// Creates a progress.
-    ///
-    /// - Parameters:
-    ///   - stage: The current stage.
-    ///   - doneItems: The number of finished items.
-    ///   - totalItems: The number of items.
-    ///   - doneBytes: The number of received bytes.
-    ///   - totalBytes: The number of bytes in total.
-    ///   - elapsed: The time since the stage began.
+    /// Creates a progress; each parameter sets the property of its name.
     public init(
         stage: SyncStage, doneItems: Int = 0, totalItems: Total = .atLeast(0), doneBytes: Int64 = 0, totalBytes: Int64? = nil,
         elapsed: Duration = .zero

@@ -82,17 +82,14 @@ public struct SyncReport: Sendable {
 
     /// The counts in one line: additions, updates, removals and unchanged items always, all others unless they are zero.
     public var summary: String {
-        var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
-        if movedCount > 0 { parts.append("\(movedCount) moved") }
-        if metadataCount > 0 { parts.append("\(metadataCount) with new metadata") }
-        if !failures.isEmpty { parts.append("\(failures.count) failed") }
-        if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
-        if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }
-        if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
-        if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
-        if excludedCount > 0 { parts.append("\(excludedCount) excluded") }
-        if foreignCount > 0 { parts.append("\(foreignCount) foreign") }
-        if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
+        let counts: [(Int, String)] = [
+            (movedCount, "moved"), (metadataCount, "with new metadata"), (failures.count, "failed"),
+            (pendingDownloadCount, "not downloaded"), (leftOut.count, "left out"), (pendingRemovals.count, "removals pending"),
+            (localEdits.count, "edited locally"), (excludedCount, "excluded"), (foreignCount, "foreign"), (skipped.count, "skipped"),
+        ]
+        let parts: [String] =
+            ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
+            + counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return parts.joined(separator: ", ")
     }
 }

@@ -22,22 +22,14 @@ struct ItemWorkers: Sendable {
     /// A worker gives up its slot while its item only waits for the disk, and a standby worker transfers another item.
     static let standbyCount = 64
 
-    /// Returns the number of concurrent items.
     static func count(_ wanted: Int) -> Int {
         wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * ProcessInfo.processInfo.activeProcessorCount))
     }
 
-    /// Processes every item; failures go to the board.
+    /// Processes every item, with retries after transient failures; failures go to the board.
     ///
-    /// Returns after all workers have ended: at the end of the items, after a failure that stops the pass, or when the task is canceled.
-    ///
-    /// - Parameters:
-    ///   - items: The items, in the order in which they begin.
-    ///   - stage: The stage of reported failures.
-    ///   - key: Returns the key of an item.
-    ///   - bytes: Returns the number of bytes that a finished item counts as.
-    ///   - action: Processes an item; retried after transient failures.
-    ///   - done: Records a finished item.
+    /// Returns after all workers have ended: at the end of the items, after a failure that stops the pass, or when the task is canceled. A
+    /// finished item counts as `bytes`, and `done` records it.
     func run<Element: Sendable>(
         _ items: [Element], stage: SyncStage, key: @escaping @Sendable (Element) -> some Hashable & Sendable,
         bytes: @escaping @Sendable (Element) -> Int64 = { _ in 0 },
@@ -98,13 +90,11 @@ private final class Cursor<Element: Sendable>: Sendable {
         self.items = items
     }
 
-    /// Returns the next item; `nil` if there are no more.
     func next() -> Element? {
         let index = position.wrappingAdd(1, ordering: .relaxed).oldValue
         return index >= 0 && index < items.count ? items[index] : nil
     }
 
-    /// Stops the workers from taking further items.
     func stop() {
         position.store(Self.stopped, ordering: .relaxed)
     }

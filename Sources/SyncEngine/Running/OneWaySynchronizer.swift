@@ -17,7 +17,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// The options of all passes, which cannot be changed after the creation.
     public let options: SyncOptions
     private let time: any TimeSource
-    let hub: SyncHub
+    private let hub: SyncHub
 
     /// Creates a synchronizer without starting a pass.
     ///
@@ -107,6 +107,9 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     public func publish() -> LoadingStateSequence<SyncReport> {
         LoadingStateSequence { [hub] in SyncObserver(hub) }
     }
+
+    /// Returns the progress of the running pass, or the report of the last one; does not count as an observer. Cost: one lock.
+    public func snapshot() -> SyncSnapshot { hub.snapshot() }
 }
 
 /// The downloaded previews of items without their content, so that the next pass does not download them again.

@@ -10,9 +10,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     /// Receives progress; `nil` for a dry run.
     let board: ProgressBoard?
 
-    /// Makes the plan; after a transient failure, starts over.
-    ///
-    /// - Throws: ``StageFailure``.
+    /// Makes the plan; after a transient failure, starts over. The error is a `StageFailure`.
     func plan() async throws -> SyncPlan<Item> {
         let retries = Retries(policy: options.retry, time: time)
         do throws(Retries.Failure) {
@@ -102,7 +100,6 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try diff.finish()
     }
 
-    /// Adds the stage to any error.
     private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
         do {
             try Task.checkCancellation()
@@ -142,32 +139,24 @@ struct ListReading<Reader: SourceReader> {
     mutating func next() async throws -> [Reader.Item]? {
         guard !hasEnded else { return nil }
         guard let page = try await reader.next() else {
-            throw SyncError(
-                .incompleteList,
-                "cannot read the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed; "
-                    + "sync again",
-                stage: .sourceList)
+            throw SyncError.ofList(
+                .incompleteList, "it stopped after \(counted(count, "item")) without its end", remedy: "sync again")
         }
         count += page.items.count
         pageCount += 1
         // Pages count too, because a list of empty pages may not end either.
         guard max(count, pageCount) <= limit else {
-            throw SyncError(
-                .listLimit,
-                "cannot read the remote list: it has more than \(limit) items or pages and may never end; nothing was replaced or removed; "
-                    + "correct the origin, or raise SyncOptions.listLimit",
-                stage: .sourceList)
+            throw SyncError.ofList(
+                .listLimit, "it has more than \(limit) items or pages and may never end",
+                remedy: "correct the origin, or raise SyncOptions.listLimit")
         }
-        board?.listed(items: page.items.count)
+        board?.advance(items: page.items.count) { $0.progress.totalItems = .atLeast($0.progress.doneItems) }
         if case .complete(let expected) = page.end {
             hasEnded = true
             whenApplied = page.whenApplied
             if let expected, expected != count {
-                throw SyncError(
-                    .incompleteList,
-                    "cannot read the remote list: it has \(counted(count, "item")) but should have \(expected); nothing was replaced or removed; "
-                        + "sync again",
-                    stage: .sourceList)
+                throw SyncError.ofList(
+                    .incompleteList, "it has \(counted(count, "item")) but should have \(expected)", remedy: "sync again")
             }
         }
         return page.items

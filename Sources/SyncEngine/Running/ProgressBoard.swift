@@ -68,17 +68,7 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Counts items of the remote list.
-    func listed(items: Int) {
-        note(now: time.now, always: false) { state in
-            state.report.progress.doneItems += items
-            state.report.progress.totalItems = .atLeast(state.report.progress.doneItems)
-        }
-    }
-
-    /// Records the failure of an item.
-    ///
-    /// - Returns: Whether the failure ends the pass.
+    /// Records the failure of an item; returns whether it ends the pass.
     @discardableResult
     func failed(_ failure: SyncFailure, _ options: SyncOptions) -> Bool {
         let isFatal = FailureKind(judging: failure.error) == .fatal
@@ -101,9 +91,7 @@ final class ProgressBoard: Sendable {
         state.withLock { change(&$0.report) }
     }
 
-    /// Returns the report at the end of the pass.
-    ///
-    /// - Parameter hasSucceeded: Whether the pass went through all of its stages.
+    /// Returns the report at the end of the pass, which has succeeded if it went through all of its stages.
     func finish(hasSucceeded: Bool = true) -> SyncReport {
         let now = time.now
         return state.withLock { state in
@@ -147,9 +135,7 @@ final class ItemMeter: Sendable {
         self.slots = slots
     }
 
-    /// Waits for a slot, unless the worker has one.
-    ///
-    /// - Returns: Whether the worker has a slot: `false` if there are no more items, or if the task is canceled.
+    /// Waits for a slot, unless the worker has one; returns `false` if there are no more items, or if the task is canceled.
     func takeSlot() async -> Bool {
         if slot.withLock({ $0 != nil }) { return true }
         // The only error is the end of the items, or the cancellation of the task.

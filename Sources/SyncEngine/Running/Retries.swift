@@ -13,11 +13,7 @@ struct Retries: Sendable {
         var attempts: Int
     }
 
-    /// Runs an action until it succeeds, fails permanently, or the task is canceled.
-    ///
-    /// - Parameters:
-    ///   - action: The action.
-    ///   - beforeRetry: Called before the wait for each retry.
+    /// Runs an action until it succeeds, fails permanently, or the task is canceled; the other closure is called before each retry.
     func callAsFunction<Value>(_ action: () async throws -> Value, beforeRetry: () -> Void = {}) async throws(Failure) -> Value {
         var attempt = 1
         while true {

@@ -9,8 +9,6 @@ final class SyncHub: Sendable {
     private struct State: Sendable {
         var lifecycle = SyncLifecycle()
         var lastID = 0
-        /// The calls that have not returned.
-        var callers: Set<Int> = []
         /// The outcomes of calls that have not returned yet.
         var outcomes: [Int: Outcome] = [:]
         var observers: Set<Int> = []
@@ -26,6 +24,13 @@ final class SyncHub: Sendable {
         mutating func makeID() -> Int {
             lastID += 1
             return lastID
+        }
+
+        mutating func end(_ callers: Set<Int>, _ outcome: Outcome) {
+            for id in callers {
+                outcomes[id] = outcome
+                changes.insert(id)
+            }
         }
 
         mutating func show(_ state: LoadingState<SyncReport>) {
@@ -51,8 +56,8 @@ final class SyncHub: Sendable {
     func snapshot() -> SyncSnapshot {
         state.read { state in
             SyncSnapshot(
-                isSyncing: state.lifecycle.phase != .idle, callers: state.callers.count, observers: state.observers.count,
-                report: state.shown?.content, error: state.shown?.error)
+                isSyncing: state.lifecycle.phase != .idle, callers: state.lifecycle.callerCount + state.outcomes.count,
+                observers: state.observers.count, report: state.shown?.content, error: state.shown?.error)
         }
     }
 
@@ -67,7 +72,6 @@ final class SyncHub: Sendable {
                 return nil
             }
             let id = state.makeID()
-            state.callers.insert(id)
             apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &cancelled)
             return id
         }
@@ -80,7 +84,6 @@ final class SyncHub: Sendable {
         // Only the cancellation of the task ends the wait without an outcome.
         _ = try? await state.wait(for: id) { $0.outcomes[id] }
         let outcome = act { state, cancelled in
-            state.callers.remove(id)
             let outcome = state.outcomes.removeValue(forKey: id)
             if outcome == nil { apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &cancelled) }
             return outcome
@@ -91,12 +94,6 @@ final class SyncHub: Sendable {
 
     func cancel() {
         act { state, cancelled in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &cancelled) }
-    }
-
-    private func end(_ id: Int, _ outcome: Outcome, _ state: inout State) {
-        guard state.callers.contains(id) else { return }
-        state.outcomes[id] = outcome
-        state.changes.insert(id)
     }
 
     // MARK: Passes
@@ -114,10 +111,8 @@ final class SyncHub: Sendable {
     }
 
     private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ cancelled: inout Task<Void, Never>?) {
-        for id in actions.cancelled { end(id, .failure(.cancelled), &state) }
-        if let outcome {
-            for id in actions.answered { end(id, outcome, &state) }
-        }
+        state.end(actions.cancelled, .failure(.cancelled))
+        if let outcome { state.end(actions.answered, outcome) }
         if actions.cancelsWork { cancelled = state.task }
         if let pass = actions.starts { start(pass, &state) }
     }
@@ -155,7 +150,6 @@ final class SyncHub: Sendable {
 
     // MARK: Observers
 
-    /// A state delivered to an observer, with its version.
     struct Step: Sendable {
         var state: LoadingState<SyncReport>
         var version: UInt64

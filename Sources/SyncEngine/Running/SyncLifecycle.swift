@@ -22,7 +22,6 @@ struct SyncLifecycle: Hashable, Sendable {
         var allowances: [Caller: SyncOverrides] = [:]
 
         var callers: Set<Caller> { Set(allowances.keys) }
-        /// The union of all callers' overrides.
         var overrides: SyncOverrides { allowances.values.reduce(into: []) { $0.formUnion($1) } }
     }
 
@@ -32,6 +31,8 @@ struct SyncLifecycle: Hashable, Sendable {
     /// The pass that begins when the running one has ended; `nil` if none was requested.
     private(set) var next: Pass?
     private(set) var observerCount = 0
+    /// The number of callers without an outcome.
+    var callerCount: Int { (current?.allowances.count ?? 0) + (next?.allowances.count ?? 0) }
     private var lastNumber = 0
 
     /// The effects of an event, in the order of their execution.
@@ -49,13 +50,11 @@ struct SyncLifecycle: Hashable, Sendable {
 
     /// Adds a caller of `sync()` to the next pass, and starts the pass if none runs.
     mutating func callerArrived(_ caller: Caller, overrides: SyncOverrides) -> Actions {
-        var actions = Actions()
         // A running pass may have read its list before this call, so the caller needs a pass that begins later.
         var pass = next ?? makePass()
         pass.allowances[caller] = overrides
         next = pass
-        startIfIdle(&actions)
-        return actions
+        return Actions(starts: startIfIdle())
     }
 
     /// Removes a caller after the cancellation of its task. Does nothing if the caller already has its result.
@@ -74,24 +73,19 @@ struct SyncLifecycle: Hashable, Sendable {
         return settle()
     }
 
-    /// Cancels the run and the queued pass.
     mutating func cancelRequested() -> Actions {
-        var actions = Actions()
-        actions.cancelled = (current?.callers ?? []).union(next?.callers ?? [])
+        let cancelled = (current?.callers ?? []).union(next?.callers ?? [])
         current?.allowances = [:]
         next = nil
-        cancelWork(&actions)
-        return actions
+        return Actions(cancelled: cancelled, cancelsWork: cancelWork())
     }
 
     /// Ends the running pass, after all calls of the processor have returned.
     mutating func passEnded() -> Actions {
-        var actions = Actions()
-        actions.answered = current?.callers ?? []
+        let answered = current?.callers ?? []
         current = nil
         phase = .idle
-        startIfIdle(&actions)
-        return actions
+        return Actions(answered: answered, starts: startIfIdle())
     }
 
     // MARK: Rules
@@ -101,26 +95,25 @@ struct SyncLifecycle: Hashable, Sendable {
         return Pass(number: lastNumber)
     }
 
-    private mutating func startIfIdle(_ actions: inout Actions) {
-        guard phase == .idle, let pass = next else { return }
+    private mutating func startIfIdle() -> Pass? {
+        guard phase == .idle, let pass = next else { return nil }
         next = nil
         current = pass
         phase = .running
-        actions.starts = pass
+        return pass
     }
 
-    private mutating func cancelWork(_ actions: inout Actions) {
-        guard phase == .running else { return }
+    private mutating func cancelWork() -> Bool {
+        guard phase == .running else { return false }
         phase = .cancelling
-        actions.cancelsWork = true
+        return true
     }
 
     /// Cancels passes that have neither callers nor observers.
     private mutating func settle() -> Actions {
-        var actions = Actions()
-        guard observerCount == 0 else { return actions }
+        guard observerCount == 0 else { return Actions() }
         if next?.allowances.isEmpty == true { next = nil }
-        if next == nil, current?.allowances.isEmpty == true { cancelWork(&actions) }
-        return actions
+        let isUnwanted = next == nil && current?.allowances.isEmpty == true
+        return Actions(cancelsWork: isUnwanted ? cancelWork() : false)
     }
 }

@@ -11,6 +11,8 @@ public import StoreCore
 /// <doc:WhatIsRemoved> explains the limits, and <doc:ErrorsAndRetries> the retries.
 public struct SyncOptions: Sendable {
     /// The largest number of concurrent downloads, at most 1 024; 0 selects twice the number of processor cores, from 4 to 16.
+    ///
+    /// Files of a ``DirectoryTarget`` that only wait for the disk do not count.
     public var concurrency = 0
     /// Whether previews are downloaded, all of them before the first content.
     public var downloadsPreviews = false
@@ -41,29 +43,12 @@ public struct SyncOptions: Sendable {
     /// The minimum time between two publications of progress, apart from changes of the stage.
     public var progressInterval = Duration.milliseconds(100)
 
-    /// Creates options.
-    ///
-    /// - Parameters:
-    ///   - concurrency: The largest number of concurrent downloads; 0 selects it automatically. Files of a ``DirectoryTarget`` that only
-    ///     wait for the disk do not count.
-    ///   - downloadsPreviews: Whether previews are downloaded.
-    ///   - downloadsContents: Whether contents are downloaded.
-    ///   - stopsOnError: Whether the first failed item ends the pass.
-    ///   - removalTiming: The time at which items are removed.
-    ///   - removalCondition: The condition under which a pass with failed downloads removes items.
-    ///   - removalLimit: The largest number of local items that one pass may remove.
-    ///   - updateLimit: The largest number of local items that one pass may replace.
-    ///   - listLimit: The largest number of items and pages of the remote list.
-    ///   - retry: The policy for retries after transient failures.
-    ///   - order: The order of the downloads.
-    ///   - localEdits: The treatment of items that were edited locally.
-    ///   - duplicates: The treatment of a list that contains a key more than once.
+    /// Creates options; each parameter sets the property of its name.
     public init(
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, stopsOnError: Bool = true,
-        removalTiming: RemovalTiming = .afterDownloads,
-        removalCondition: RemovalCondition = .afterSuccess, removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5),
-        listLimit: Int = 1_000_000, retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
-        localEdits: LocalEdits = .overwrite,
+        removalTiming: RemovalTiming = .afterDownloads, removalCondition: RemovalCondition = .afterSuccess,
+        removalLimit: ChangeLimit = .share(0.5), updateLimit: ChangeLimit = .share(0.5), listLimit: Int = 1_000_000,
+        retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed, localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
         self.concurrency = concurrency
@@ -111,10 +96,12 @@ public enum RemovalTiming: Hashable, Sendable {
 public struct DownloadOrder: Sendable {
     private enum Rule: Sendable {
         case asListed, byKey, smallestFirst, largestFirst
-        /// The type of the items, and the function that returns their positions in ascending order of their ranks.
-        ///
-        /// It gets one item at a time, because an array of erased items would hold a copy of each.
-        case by(ObjectIdentifier, @Sendable (_ count: Int, _ item: (Int) -> any SyncItem) -> [Int])
+        /// A `Ranking` of the type of the items.
+        case by(any Sendable)
+    }
+
+    private struct Ranking<Item: SyncItem>: Sendable {
+        let sort: @Sendable (inout [SyncPlan<Item>.Download]) -> Void
     }
 
     private let rule: Rule
@@ -134,20 +121,19 @@ public struct DownloadOrder: Sendable {
     ///   synchronizer checks when it is created.
     public static func by<Item: SyncItem, Rank: Comparable & Sendable>(_ rank: @escaping @Sendable (_ item: Item) -> Rank) -> DownloadOrder
     {
-        let positions: @Sendable (Int, (Int) -> any SyncItem) -> [Int] = { count, item in
-            let ranks = (0..<count).compactMap { (item($0) as? Item).map(rank) }
-            // The synchronizer has checked the type, so each item has a rank.
-            guard ranks.count == count else { return Array(0..<count) }
+        let ranking = Ranking<Item> { downloads in
+            let ranks = downloads.map { rank($0.item) }
             // The standard library's sort is stable, but not documented to be.
-            return ranks.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
+            let order = ranks.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
+            downloads = order.map { downloads[$0] }
         }
-        return DownloadOrder(rule: .by(ObjectIdentifier(Item.self), positions))
+        return DownloadOrder(rule: .by(ranking))
     }
 
     /// Returns whether the order applies to items of this type.
     func canSort<Item: SyncItem>(_ type: Item.Type) -> Bool {
-        guard case .by(let ranked, _) = rule else { return true }
-        return ranked == ObjectIdentifier(type)
+        guard case .by(let ranking) = rule else { return true }
+        return ranking is Ranking<Item>
     }
 
     func sort<Item: SyncItem>(_ downloads: inout [SyncPlan<Item>.Download]) {
@@ -156,7 +142,8 @@ public struct DownloadOrder: Sendable {
         case .byKey: downloads.sort { $0.item.key < $1.item.key }
         case .smallestFirst: downloads.sort { ($0.item.byteCount ?? .max) < ($1.item.byteCount ?? .max) }
         case .largestFirst: downloads.sort { ($0.item.byteCount ?? .min) > ($1.item.byteCount ?? .min) }
-        case .by(_, let positions): downloads = positions(downloads.count) { downloads[$0].item }.map { downloads[$0] }
+        // The synchronizer has checked the type.
+        case .by(let ranking): (ranking as? Ranking<Item>)?.sort(&downloads)
         }
     }
 }

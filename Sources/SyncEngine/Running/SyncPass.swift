@@ -26,9 +26,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         retries = Retries(policy: options.retry, time: time)
     }
 
-    /// Runs the pass.
-    ///
-    /// - Returns: The report of a complete pass, or the reason why the sides differ.
+    /// Runs the pass; returns its report, or the reason why the sides differ.
     func run() async -> Result<SyncReport, SyncError> {
         let outcome: Result<Void, SyncError>
         do {
@@ -209,33 +207,31 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             }
         }
         guard !keys.isEmpty, !board.mustStop else { return }
-        do throws(Retries.Failure) {
-            try await retries { try await processor.remove(keys) }
-            noteRemoved(keys, in: stage)
-        } catch {
-            guard keys.count > 1, error.kind != .fatal else {
-                for key in keys.sorted() where !board.mustStop { try judge(error, of: key, in: stage) }
-                return
-            }
-            try Task.checkCancellation()
-            // Some items may be removed already; removing them one by one shows which fail. A transient failure was retried already, so each
-            // key then gets a single attempt.
-            let retries = error.kind == .transient ? Retries(policy: .never, time: time) : retries
-            for key in keys.sorted() where !board.mustStop {
-                do throws(Retries.Failure) {
-                    try await retries { try await processor.remove([key]) }
-                    noteRemoved([key], in: stage)
-                } catch {
-                    try judge(error, of: key, in: stage)
-                }
-            }
+        guard let failure = await attempt(keys, retries, in: stage) else { return }
+        guard keys.count > 1, failure.kind != .fatal else {
+            for key in keys.sorted() where !board.mustStop { try judge(failure, of: key, in: stage) }
+            return
+        }
+        try Task.checkCancellation()
+        // Some items may be removed already; removing them one by one shows which fail. A transient failure was retried already, so each key
+        // then gets a single attempt.
+        let single = failure.kind == .transient ? Retries(policy: .never, time: time) : retries
+        for key in keys.sorted() where !board.mustStop {
+            if let failure = await attempt([key], single, in: stage) { try judge(failure, of: key, in: stage) }
         }
     }
 
-    private func noteRemoved(_ keys: Set<Item.Key>, in stage: SyncStage) {
-        guard stage == .removals else { return }
-        removed.withLock { $0.formUnion(keys) }
-        board.advance(items: keys.count) { $0.removedCount += keys.count }
+    /// Removes items in one call; returns its failure.
+    private func attempt(_ keys: Set<Item.Key>, _ retries: Retries, in stage: SyncStage) async -> Retries.Failure? {
+        do throws(Retries.Failure) {
+            try await retries { try await processor.remove(keys) }
+            guard stage == .removals else { return nil }
+            removed.withLock { $0.formUnion(keys) }
+            board.advance(items: keys.count) { $0.removedCount += keys.count }
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Records the removals that were not made, however the pass ends.
@@ -246,7 +242,6 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.change { $0.pendingRemovals = Array(pending) }
     }
 
-    /// Records a failed removal; throws if the pass was canceled.
     private func judge(_ failure: Retries.Failure, of key: Item.Key, in stage: SyncStage) throws {
         try Task.checkCancellation()
         board.failed(SyncFailure(stage: stage, key: SyncKey(key), error: failure.error, attempts: failure.attempts), options)
@@ -291,7 +286,6 @@ extension SyncError {
             underlyingError: cause is CancellationError ? nil : cause)
     }
 
-    /// Wraps any error of a stage.
     init(wrapping error: any Error, stage: SyncStage) {
         if let failure = error as? StageFailure {
             self.init(wrapping: failure.error, stage: failure.stage)

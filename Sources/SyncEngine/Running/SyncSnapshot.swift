@@ -16,8 +16,3 @@ public struct SyncSnapshot: Sendable {
     /// The error of the last pass; `nil` during a pass and after a success.
     public var error: (any Error)?
 }
-
-extension OneWaySynchronizer {
-    /// Returns the progress of the running pass, or the report of the last one; does not count as an observer. Cost: one lock.
-    public func snapshot() -> SyncSnapshot { hub.snapshot() }
-}

@@ -8,22 +8,19 @@ import Trials
 
 /// Changes of a directory by other programs in the middle of a pass.
 struct DirectoryAttackTests {
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     @Test func `S9: a journal cut at any byte removes no listed file and repeats no download`() async throws {
         let bench = try DirectoryBench(["a": "one", "d/b b": "two", "d/\u{E9}": "three"])
         try bench.write("mine", "own")
         try await bench.sync(durability: .power)
         bench["a"] = "four"
         try await bench.sync(durability: .power)
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let whole = try Data(contentsOf: journal)
+        let whole = try Data(contentsOf: bench.journal)
         let transferred = bench.transferred
         let plans = part(of: stride(from: 0, through: whole.count, by: 13).map(\.self), each: 4)
         // Reads the journal cut at every byte, but makes a plan only at some of them.
         for length in 0...whole.count {
-            try whole.prefix(length).write(to: journal)
-            #expect(try TargetJournal.read(from: journal) != nil || TargetJournal.changes(in: journal).isEmpty)
+            try whole.prefix(length).write(to: bench.journal)
+            #expect(try TargetJournal.read(from: bench.journal) != nil || TargetJournal.changes(in: bench.journal).isEmpty)
             guard plans.contains(length) else { continue }
             let plan = try await OneWaySynchronizer(
                 processor: bench.target(foreignFiles: .remove), options: SyncOptions(removalLimit: .unlimited, retry: .never)
@@ -31,12 +28,12 @@ struct DirectoryAttackTests {
             let removed = plan.removals.map(\.local.key)
             #expect(removed.isEmpty || removed == ["own"], "cut at \(length) of \(whole.count)")
             // Until the journal records one complete comparison, no foreign file may be removed.
-            let isRebuilt = try TargetJournal.changes(in: journal).contains(.rebuilt)
+            let isRebuilt = try TargetJournal.changes(in: bench.journal).contains(.rebuilt)
             #expect(removed.isEmpty || isRebuilt, "cut at \(length) of \(whole.count)")
             #expect(plan.additions.isEmpty)
         }
         for length in part(of: stride(from: 0, through: whole.count, by: 37).map(\.self), each: 3) {
-            try whole.prefix(length).write(to: journal)
+            try whole.prefix(length).write(to: bench.journal)
             // A listed file is not an edit, even if its record is lost.
             let report = try await bench.sync(localEdits: .keepLocal, durability: length % 2 == 0 ? .power : .crash)
             #expect(report.localEdits.isEmpty, "cut at \(length) of \(whole.count)")
@@ -53,8 +50,7 @@ struct DirectoryAttackTests {
         try await bench.sync(durability: .power)
         bench["a"] = "four"
         try await bench.sync(durability: .power)
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let whole = try Data(contentsOf: journal)
+        let whole = try Data(contentsOf: bench.journal)
         let content = try bench.files
         let transferred = bench.transferred
         let passes = part(of: stride(from: 0, to: whole.count, by: 7).map(\.self), each: 4)
@@ -62,8 +58,8 @@ struct DirectoryAttackTests {
             for bit in flippedBits(at: index) {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
-                try damaged.write(to: journal)
-                #expect(try TargetJournal.read(from: journal) == nil, "bit \(bit) of byte \(index)")
+                try damaged.write(to: bench.journal)
+                #expect(try TargetJournal.read(from: bench.journal) == nil, "bit \(bit) of byte \(index)")
                 guard bit == index % 8, passes.contains(index) else { continue }
                 let report = try await bench.sync(localEdits: .keepLocal)
                 #expect(report.removedCount == 0 && report.localEdits.isEmpty && report.unchangedCount == 3, "byte \(index)")
@@ -167,9 +163,7 @@ struct DirectoryAttackTests {
     func `S5, S9: a failed pass leaves no directory in the way of the next pass`(durability: Durability) async throws {
         let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
         try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
-        bench.onStep { step in
-            if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
-        }
+        bench.onStep { if case .renames = $0 { throw diskError(.EIO) } }
         #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
         #expect(!bench.exists("d") && !bench.exists("own/new"))
         #expect(bench.exists("own"), "no pass has created it")
@@ -199,8 +193,7 @@ struct DirectoryAttackTests {
 
     /// Appends a change to the journal, as a process that was killed after the write.
     private func append(_ change: TargetJournal.Change, to bench: DirectoryBench) throws {
-        let file = bench.url.appending(path: ".storehouse/journal")
-        try TargetJournal.write(TargetJournal.changes(in: file) + [change], to: file)
+        try TargetJournal.write(TargetJournal.changes(in: bench.journal) + [change], to: bench.journal)
     }
 
     @Test func `S9: a foreign file that a killed process was about to replace is not removed`() async throws {
@@ -218,7 +211,7 @@ struct DirectoryAttackTests {
     func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
         let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
         try bench.write("unknown", "mine")
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         let target = DirectoryTarget(
             directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash, foreignFiles: .remove
         ) { () throws -> ListedSource<ListedFile> in
@@ -260,9 +253,8 @@ struct DirectoryAttackTests {
 
     @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
         let bench = try await DirectoryBench(["a": "one"]).synced()
-        let file = bench.url.appending(path: ".storehouse/journal")
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
-        try TargetJournal.write(TargetJournal.changes(in: file) + [.put("d/e/x", record)], to: file)
+        try TargetJournal.write(TargetJournal.changes(in: bench.journal) + [.put("d/e/x", record)], to: bench.journal)
         for path in ["d/e", "own/empty"] {
             try FileManager.default.createDirectory(at: bench.url.appending(path: path), withIntermediateDirectories: true)
         }

@@ -21,6 +21,7 @@ final class DirectoryBench: Sendable {
 
     private let directory: TemporaryDirectory
     var url: URL { directory.url }
+    var journal: URL { url.appending(path: ".storehouse/journal") }
     let origin = Lock(Origin())
     /// The closure of `onStep`.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
@@ -122,7 +123,17 @@ final class DirectoryBench: Sendable {
     func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false)) }
 }
 
+/// An error of the disk, whatever it does.
+func diskError(_ code: POSIXErrorCode) -> StoreError { .fileSystem("working", path: "/", errno: code.rawValue) }
+
 func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }
+
+extension ListedFile {
+    /// Creates the entry for content at a path of a server, which begins with a slash.
+    init(_ path: String, _ content: Data) {
+        self.init(path: String(path.dropFirst()), sha256: SHA256.digest(of: Array(content)).hex, byteCount: Int64(content.count))
+    }
+}
 
 struct BenchTransfer: FileTransfer {
     unowned let bench: DirectoryBench

@@ -34,6 +34,9 @@ struct DirectoryCrashTests {
         return bench.exists(path) ? Array(try Data(contentsOf: bench.url.appending(path: path))) : nil
     }
 
+    /// The remaining lines of a process, which has then ended.
+    private func lines(_ child: ChildProcess) -> [String] { child.rest.split(separator: "\n").map(String.init) }
+
     @Test func `S9: kill -9 at a random moment tears no file, and the next run completes`() async throws {
         let first = Int.random(in: 1...1_000_000)
         for round in seeds(8, quick: 3, sanitized: 2) {
@@ -79,11 +82,6 @@ struct DirectoryCrashTests {
         let path = bench.url.path(percentEncoded: false)
         func start(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
             try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", mode])
-        }
-        func lines(_ child: ChildProcess) -> [String] {
-            var lines: [String] = []
-            while let line = child.readLine() { lines.append(line) }
-            return lines
         }
         #expect(lines(try start(0, .crash)).last == "done 0")
         let first = Int.random(in: 1...1_000_000)
@@ -148,12 +146,7 @@ struct DirectoryCrashTests {
         func run(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
             try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", "metadata"])
         }
-        func lastLine(_ child: ChildProcess) -> String {
-            var last = ""
-            while let line = child.readLine() { last = line }
-            return last
-        }
-        #expect(lastLine(try run(0, .crash)).hasPrefix("done"))
+        #expect(lines(try run(0, .crash)).last?.hasPrefix("done") == true)
         let first = Int.random(in: 1...1_000_000)
         var killed = 0
         let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
@@ -170,10 +163,10 @@ struct DirectoryCrashTests {
             }
             if child.isRunning { killed += 1 }
             child.kill()
-            _ = lastLine(child)
+            _ = lines(child)
             // The next list may be another one.
             let generation = 2 * round + Int.random(in: 0...1, using: &chance)
-            let last = lastLine(try run(generation, durability))
+            let last = lines(try run(generation, durability)).last ?? ""
             #expect(last.hasPrefix("done"), "\(last); \(context)")
             #expect(try objects() == described(count, generation: generation), context)
         }
@@ -219,8 +212,7 @@ struct DirectoryCrashTests {
         while before.readLine() != nil {}
         let limited = try ChildProcess(
             "SyncCrashWriter", [bench.url.path(percentEncoded: false), "2", "\(Self.fileCount)", "crash", "limited"])
-        var last = ""
-        while let line = limited.readLine() { last = line }
+        let last = lines(limited).last ?? ""
         limited.wait()
         #expect(last.hasPrefix("failed incomplete"))
         #expect(last.contains("File too large") || last.contains("\(POSIXErrorCode.EFBIG.rawValue)"), "\(last)")
@@ -228,9 +220,7 @@ struct DirectoryCrashTests {
             let found = try bytes(number)
             #expect(found == content(number, generation: 1) || found == content(number, generation: 2), "file \(number) is torn")
         }
-        let next = try start(2)
-        while let line = next.readLine() { last = line }
-        #expect(last == "done")
+        #expect(lines(try start(2)).last == "done")
         for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: 2)) }
     }
 
@@ -244,10 +234,8 @@ struct DirectoryCrashTests {
         first.kill()
         while first.readLine() != nil {}
         let third = try start(1)
-        var last = ""
-        while let line = third.readLine() { last = line }
+        #expect(lines(third).last == "done")
         third.wait()
-        #expect(last == "done")
     }
 }
 

@@ -47,7 +47,7 @@ struct DirectoryForeignNameTests {
         try make([0xFF], in: "d")
         bench.origin.withLock { $0.contents = ["a": "one", "d": "file now"] }
         let error = await syncError { try await bench.sync() }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.nameTaken])
+        #expect(codes(error) == [.nameTaken])
         #expect(bench.exists("d/x") && bench.exists("d/y"))
         #expect(error?.report?.pendingRemovals.count == 2)
     }

@@ -13,8 +13,6 @@ struct DirectoryHazardTests {
 
     init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two"]) }
 
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     private func path(_ name: String) -> String { bench.url.appending(path: name).path(percentEncoded: false) }
 
     // MARK: Unreadable paths

@@ -23,11 +23,7 @@ struct DirectoryModeTests {
     ) async throws {
         let contents = ["/small": Data("small".utf8), "/d/e/large": Data(repeating: 7, count: 270_000), "/d/small": Data("s".utf8)]
         let origin = try LoopbackOrigin { request in
-            if request.path == "/list" {
-                return .json(
-                    contents.map { Entry(path: String($0.dropFirst()), size: $1.count, sha256: SHA256.digest(of: Array($1)).hex) }
-                        .sorted { $0.path < $1.path })
-            }
+            if request.path == "/list" { return .json(contents.map { ListedFile($0, $1) }.sorted { $0.path < $1.path }) }
             return contents[request.path].map { .data($0).tagged().ranged(by: request) } ?? .notFound(for: request)
         }
         defer { origin.stop() }
@@ -78,12 +74,6 @@ struct DirectoryModeTests {
             try Data((bench[file.path] ?? "").utf8).write(to: try part.workingFile())
             part.adoptWorkingFile()
         }
-    }
-
-    private struct Entry: Codable {
-        var path: String
-        var size: Int
-        var sha256: String
     }
 }
 

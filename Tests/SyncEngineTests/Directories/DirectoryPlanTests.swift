@@ -46,7 +46,7 @@ struct DirectoryPlanTests {
         #expect(try await synchronizer.plan().removals.map(\.reason) == [.editedLocally])
         mayArrive.update { $0 = true }
         let error = await syncError { _ = try await run.value }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.changedLocally])
+        #expect(codes(error) == [.changedLocally])
         #expect(try bench.files["gone"] == "edited by hand")
         #expect(try bench.files["new"] == "new")
     }
@@ -62,10 +62,10 @@ struct DirectoryPlanTests {
             [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: bench.url.appending(path: "kept").path)
         try FileManager.default.removeItem(at: bench.url.appending(path: "old"))
         try bench.write("new", "new")
-        let journal = try Data(contentsOf: bench.url.appending(path: ".storehouse/journal"))
+        let journal = try Data(contentsOf: bench.journal)
         let plan = try await synchronizer.plan()
         #expect((plan.additions.map(\.item.path), plan.updates.count, plan.unchangedCount) == (["old"], 0, 3))
-        #expect(try Data(contentsOf: bench.url.appending(path: ".storehouse/journal")) == journal)
+        #expect(try Data(contentsOf: bench.journal) == journal)
         mayArrive.update { $0 = true }
         _ = await run.result
         try await bench.sync()

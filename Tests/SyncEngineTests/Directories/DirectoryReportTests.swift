@@ -11,7 +11,7 @@ struct DirectoryReportTests {
         let bench = try await DirectoryBench(["a": "one", "b": "two", "c": "three", "d": "four"]).synced()
         bench["c"] = nil
         bench["d"] = nil
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         let plan = try await OneWaySynchronizer(processor: bench.target()).plan()
         #expect((plan.unchangedCount, plan.foreignCount, plan.removals.count) == (2, 2, 0))
         let report = try await bench.sync()

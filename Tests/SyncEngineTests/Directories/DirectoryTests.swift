@@ -60,14 +60,13 @@ struct DirectoryTests {
         try await bench.sync()
         let transferred = bench.transferred
         try bench.write("mine", "own")
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        var bytes = try Data(contentsOf: journal)
+        var bytes = try Data(contentsOf: bench.journal)
         switch how {
         case "damaged": bytes[bytes.count / 2] ^= 1
         case "cut": bytes.removeSubrange(40..<60)
         default: bytes = Data()
         }
-        if how == "missing" { try FileManager.default.removeItem(at: journal) } else { try bytes.write(to: journal) }
+        if how == "missing" { try FileManager.default.removeItem(at: bench.journal) } else { try bytes.write(to: bench.journal) }
         bench["d/b"] = nil
         try await bench.sync(foreignFiles: .remove)
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three", "own": "mine"])
@@ -78,10 +77,9 @@ struct DirectoryTests {
 
     @Test func `S9: a process that ends between recording and renaming a file leaves no local edit`() async throws {
         try await bench.sync()
-        let file = bench.url.appending(path: ".storehouse/journal")
         let stamp = FileStamp(size: 7, modified: 1, inode: 1)
         let record = FileRecord(version: digest("changed"), digest: SHA256.digest(of: Array("changed".utf8)), stamp: stamp)
-        try TargetJournal.write(TargetJournal.changes(in: file) + [.put("a", record)], to: file)
+        try TargetJournal.write(TargetJournal.changes(in: bench.journal) + [.put("a", record)], to: bench.journal)
         bench["a"] = "changed"
         let report = try await bench.sync(localEdits: .keepLocal)
         #expect(report.localEdits.isEmpty)
@@ -91,27 +89,25 @@ struct DirectoryTests {
 
     @Test func `S9: the torn last entry of a journal is ignored, and cut off before the next one`() async throws {
         try await bench.sync()
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let bytes = try Data(contentsOf: journal)
-        let before = try TargetJournal.changes(in: journal), torn = try LogFormat.mirror.encode([before[0]], at: bytes.count)
+        let bytes = try Data(contentsOf: bench.journal)
+        let before = try TargetJournal.changes(in: bench.journal), torn = try LogFormat.mirror.encode([before[0]], at: bytes.count)
         for length in torn.indices {
-            try (bytes + torn.prefix(length)).write(to: journal)
+            try (bytes + torn.prefix(length)).write(to: bench.journal)
             #expect(try await bench.sync().unchangedCount == 3)
-            #expect(try TargetJournal.changes(in: journal) == before)
+            #expect(try TargetJournal.changes(in: bench.journal) == before)
         }
         bench["a"] = "changed"
         #expect(try await bench.sync(localEdits: .keepLocal).updatedCount == 1)
-        #expect(try TargetJournal.changes(in: journal).prefix(before.count) == before[...])
+        #expect(try TargetJournal.changes(in: bench.journal).prefix(before.count) == before[...])
     }
 
     @Test func `S9: foreign files are removed in the first pass after the journal was compacted`() async throws {
         for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
         try await bench.sync()
         for number in 0..<200 { bench["many/\(number)"] = nil }
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let size = try Data(contentsOf: journal).count
+        let size = try Data(contentsOf: bench.journal).count
         try await bench.sync(foreignFiles: .remove)
-        #expect(try Data(contentsOf: journal).count < size / 10)
+        #expect(try Data(contentsOf: bench.journal).count < size / 10)
         try bench.write("mine", "own")
         try await bench.sync(foreignFiles: .remove)
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
@@ -125,9 +121,7 @@ struct DirectoryTests {
         _ = await syncError { try await bench.sync() }
         #expect(!bench.exists("big"))
         if !isReadable {
-            bench.origin.withLock {
-                $0.onTransfer = { _ in throw StoreError.fileSystem("reading", path: "p", errno: POSIXErrorCode.EIO.rawValue) }
-            }
+            bench.origin.withLock { $0.onTransfer = { _ in throw diskError(.EIO) } }
             _ = await syncError { try await bench.sync() }
         }
         let before = bench.transferred
@@ -237,7 +231,7 @@ struct DirectoryTests {
         bench["stra\u{DF}e"] = "1"
         bench["STRA\u{DF}E"] = "2"
         let error = await syncError { try await bench.sync(folding: .all) }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.nameClash])
+        #expect(codes(error) == [.nameClash])
     }
 
     @Test func `S8: a listed file in place of a needed directory is refused`() async throws {
@@ -275,13 +269,6 @@ struct DirectoryTests {
         #expect(report.localEdits.isEmpty)
         #expect(report.unchangedCount == 3)
         #expect(bench.transferred == transferred)
-    }
-
-    @Test func `S15: a foreign file is left alone`() async throws {
-        try bench.write("mine", "own/file")
-        try await bench.sync()
-        try await bench.sync()
-        #expect(try bench.files["own/file"] == "mine")
     }
 
     @Test(arguments: [("one", false), ("mine", true)])

@@ -7,8 +7,6 @@ import Trials
 
 /// Full disks, vanished directories, and names that change between file and directory.
 struct DirectoryTroubleTests {
-    private func failures(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     @Test(arguments: RemovalTimings.allCases)
     func `a sync replaces a file with a directory, and a directory with a file`(timing: RemovalTimings) async throws {
         let bench = try await DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"]).synced()
@@ -44,10 +42,10 @@ struct DirectoryTroubleTests {
         #expect(error?.code == .incomplete)
         switch why {
         case "edited":
-            #expect(failures(error) == [.changedLocally, .changedLocally])
+            #expect(codes(error) == [.changedLocally, .changedLocally])
             #expect(try bench.files == ["a": "edited meanwhile", "d/x": "edited meanwhile"])
         case "foreign":
-            #expect(failures(error) == [.nameTaken])
+            #expect(codes(error) == [.nameTaken])
             #expect(try bench.files["d/mine"] == "mine")
         default: #expect(try bench.files == ["a": "file", "d/x": "1"])
         }
@@ -58,7 +56,7 @@ struct DirectoryTroubleTests {
         bench["c"] = "three"
         bench.origin.withLock { [url = bench.url] in $0.onTransfer = { _ in try FileManager.default.removeItem(at: url) } }
         let error = await syncError { try await bench.sync() }
-        #expect(failures(error) == [.targetVanished])
+        #expect(codes(error) == [.targetVanished])
         #expect(error?.report?.failures.first?.description.contains("the directory is gone") == true)
         #expect(!bench.exists(""))
         bench.origin.withLock { $0.onTransfer = nil }
@@ -93,7 +91,7 @@ struct DirectoryTroubleTests {
         guard let disk = SmallDisk(kilobytes: 200, at: bench.url.appending(path: "d").path(percentEncoded: false)) else { return }
         defer { disk.unmount() }
         let error = await syncError { try await bench.sync() }
-        #expect(failures(error) == [.otherDisk])
+        #expect(codes(error) == [.otherDisk])
         #expect(error?.report?.failures.first?.description.contains("on another disk") == true)
         disk.unmount()
         try await bench.sync()
@@ -102,10 +100,9 @@ struct DirectoryTroubleTests {
 
     /// Leaves what a power loss may leave: a journal that has not recorded the flush, and a file with zeros.
     private func tear(_ bench: DirectoryBench, to size: Int) throws {
-        let journal = bench.url.appending(path: ".storehouse/journal")
-        let changes = try TargetJournal.changes(in: journal)
+        let changes = try TargetJournal.changes(in: bench.journal)
         let cut = try #require(changes.lastIndex(of: .synchronized))
-        try TargetJournal.write(Array(changes[..<cut]), to: journal)
+        try TargetJournal.write(Array(changes[..<cut]), to: bench.journal)
         let file = bench.url.appending(path: "a")
         let modified = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date)
         let handle = try FileHandle(forUpdating: file)
@@ -142,7 +139,7 @@ struct DirectoryTroubleTests {
         #expect(plan.updates.map(\.reason) == [.unknownVersion])
         let transferred = bench.transferred
         bench.origin.withLock { $0.onTransfer = { _ in throw Trouble.lasting } }
-        #expect(failures(await syncError { try await bench.sync(durability: .power) }) == [nil])
+        #expect(codes(await syncError { try await bench.sync(durability: .power) }) == [nil])
         bench.origin.withLock { $0.onTransfer = nil }
         let report = try await bench.sync(localEdits: .keepLocal, durability: .power)
         #expect(report.localEdits.isEmpty, "a torn file is not an edit")

@@ -148,9 +148,7 @@ struct FilterTests {
 
     @Test func `S21: an excluded directory is not reported if it cannot be read, and stays if it is empty`() async throws {
         let bench = try await DirectoryBench(["a": "1", "cache/x": "2"]).synced()
-        bench.onStep { step in
-            if step == .lists("cache") { throw StoreError.fileSystem("opening", path: "/", errno: POSIXErrorCode.EACCES.rawValue) }
-        }
+        bench.onStep { if $0 == .lists("cache") { throw diskError(.EACCES) } }
         #expect(try await bench.sync(layers: layers(filter)).skipped.isEmpty)
         bench.probe.withLock { $0 = nil }
         try FileManager.default.removeItem(at: bench.url.appending(path: "cache/x"))

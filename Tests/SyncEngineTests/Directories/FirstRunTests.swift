@@ -92,29 +92,6 @@ struct FirstRunTests {
         #expect(try await synchronizer(bench, foreignFiles: .remove).sync().removedCount == 1)
     }
 
-    /// A target over another one, which leaves downloads out.
-    private struct Choosing: SyncProcessor {
-        let inner: DirectoryTarget<ListedSource<ListedFile>, BenchTransfer>
-        let chosen: Set<PathKey>
-
-        func sourceList() async throws -> ListedSource<ListedFile> { try await inner.sourceList() }
-        func localInventory() async throws -> LocalInventory<ListedFile> { try await inner.localInventory() }
-        func downloadContent(of item: ListedFile) async throws { try await inner.downloadContent(of: item) }
-        func remove(_ keys: Set<PathKey>) async throws { try await inner.remove(keys) }
-        func syncWillBegin() async throws { try await inner.syncWillBegin() }
-        func syncWillEnd() async throws { try await inner.syncWillEnd() }
-        func syncDidEnd(_ report: SyncReport) async { await inner.syncDidEnd(report) }
-        func shouldUpdate(_ item: ListedFile, over local: LocalEntry<ListedFile>) async throws -> Bool {
-            try await inner.shouldUpdate(item, over: local)
-        }
-        func isUnchanged(_ key: PathKey, since entry: LocalEntry<ListedFile>?) async throws -> Bool {
-            try await inner.isUnchanged(key, since: entry)
-        }
-        func prepareDownload(_ plan: SyncPlan<ListedFile>) async throws -> [SyncPlan<ListedFile>.Download] {
-            try await inner.prepareDownload(plan).filter { chosen.contains($0.item.key) }
-        }
-    }
-
     @Test(arguments: [false, true])
     func `S18: a first pass without downloads is no complete one, so the next pass removes none of the user's files`(
         isLost: Bool
@@ -140,11 +117,11 @@ struct FirstRunTests {
         let bench = try bench(own: 0, listed: 3)
         try bench.write("mine", "own")
         let some = OneWaySynchronizer(
-            processor: Choosing(inner: bench.target(foreignFiles: .remove), chosen: ["d/1"]), options: SyncOptions(retry: .never))
+            processor: Interposed(base: bench.target(foreignFiles: .remove), chosen: ["d/1"]), options: SyncOptions(retry: .never))
         for _ in 0..<3 { #expect(try await some.sync().removedCount == 0) }
         #expect(try bench.files == ["d/1": "listed 1", "own": "mine"])
         let all = OneWaySynchronizer(
-            processor: Choosing(inner: bench.target(foreignFiles: .remove), chosen: ["d/0", "d/1", "d/2"]),
+            processor: Interposed(base: bench.target(foreignFiles: .remove), chosen: ["d/0", "d/1", "d/2"]),
             options: SyncOptions(retry: .never))
         #expect(try await all.sync().removedCount == 0)
         #expect(try await all.sync().removedCount == 1)
@@ -153,14 +130,13 @@ struct FirstRunTests {
     @Test func `S9, S18: a journal that was there and does not verify is a lost one, and its files are not edits`() async throws {
         let bench = try bench(own: 0, listed: 5)
         try await synchronizer(bench).sync()
-        let journal = bench.url.appending(path: ".storehouse/journal")
         for remains in ["", "damaged", "storehouse-journal 1\n"] {
-            try Data(remains.utf8).write(to: journal)
+            try Data(remains.utf8).write(to: bench.journal)
             #expect(try await synchronizer(bench, .keepLocal).plan().unchangedCount == 5)
             #expect(try await synchronizer(bench, .keepLocal).sync().localEdits.isEmpty)
         }
         // Without the file, nothing says that these files were ever installed. They have the listed content, so they are adopted.
-        try FileManager.default.removeItem(at: journal)
+        try FileManager.default.removeItem(at: bench.journal)
         #expect(try await synchronizer(bench, .keepLocal).sync().unchangedCount == 5)
     }
 

@@ -7,38 +7,6 @@ import Trials
 
 /// Files that a user saves between a check and the change that the check allows.
 struct LateEditTests {
-    /// A processor that calls a closure right before each call that removes items.
-    private struct Interrupted<Base: SyncProcessor>: SyncProcessor {
-        let base: Base
-        let beforeRemoval: @Sendable (Set<Base.Item.Key>) throws -> Void
-
-        func syncWillBegin() async throws { try await base.syncWillBegin() }
-        func syncWillEnd() async throws { try await base.syncWillEnd() }
-        func syncDidEnd(_ report: SyncReport) async { await base.syncDidEnd(report) }
-        func sourceList() async throws -> Base.Source { try await base.sourceList() }
-        func localInventory() async throws -> LocalInventory<Base.Item> { try await base.localInventory() }
-        func shouldUpdate(_ item: Base.Item, over local: LocalEntry<Base.Item>) async throws -> Bool {
-            try await base.shouldUpdate(item, over: local)
-        }
-        func refusals(among items: [Base.Item]) async throws -> [SyncRefusal<Base.Item.Key>] { try await base.refusals(among: items) }
-        func prepareDownload(_ plan: SyncPlan<Base.Item>) async throws -> [SyncPlan<Base.Item>.Download] {
-            try await base.prepareDownload(plan)
-        }
-        func downloadContent(of item: Base.Item) async throws { try await base.downloadContent(of: item) }
-        func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Base.Item.Key>] {
-            try await base.installDownloads(overriding: overrides)
-        }
-        func isUnchanged(_ key: Base.Item.Key, since entry: LocalEntry<Base.Item>?) async throws -> Bool {
-            try await base.isUnchanged(key, since: entry)
-        }
-        func remove(_ keys: Set<Base.Item.Key>) async throws {
-            try beforeRemoval(keys)
-            try await base.remove(keys)
-        }
-    }
-
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     private func files(_ count: Int) -> [String: String] {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("d/\($0)", "listed \($0)") })
     }
@@ -48,11 +16,13 @@ struct LateEditTests {
         let bench = try await DirectoryBench(files(40).merging(["same": "s"]) { first, _ in first }).synced()
         bench.origin.withLock { $0.contents = ["same": "s"] }
         let hasSaved = Lock(false)
-        let processor = Interrupted(base: bench.target()) { [url = bench.url] _ in
-            if hasSaved.withLock({ $0 }) { return }
-            hasSaved.withLock { $0 = true }
-            for number in [0, 17, 39] { try Data("saved by the user".utf8).write(to: url.appending(path: "d/\(number)")) }
-        }
+        let processor = Interposed(
+            base: bench.target(),
+            beforeRemoval: { [url = bench.url] _ in
+                if hasSaved.withLock({ $0 }) { return }
+                hasSaved.withLock { $0 = true }
+                for number in [0, 17, 39] { try Data("saved by the user".utf8).write(to: url.appending(path: "d/\(number)")) }
+            })
         let options = SyncOptions(stopsOnError: stops, removalLimit: .unlimited, retry: .never, localEdits: edits)
         let error = await syncError { try await OneWaySynchronizer(processor: processor, options: options).sync() }
         #expect(error?.code == .incomplete)

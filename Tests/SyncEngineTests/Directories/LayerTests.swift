@@ -13,8 +13,6 @@ struct LayerTests {
         return layers
     }
 
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     private func files(in directory: URL) throws -> [String: String] {
         var all: [String: String] = [:]
         for path in try FileManager.default.subpathsOfDirectory(atPath: directory.path(percentEncoded: false)) {
@@ -168,9 +166,7 @@ struct LayerTests {
         let backup = try TemporaryDirectory(in: "/dev/shm")
         try await bench.sync()
         bench["d/a"] = "2"
-        bench.onStep {
-            if $0 == .backsUp("d/a") { throw StoreError.fileSystem("writing", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) }
-        }
+        bench.onStep { if $0 == .backsUp("d/a") { throw diskError(.ENOSPC) } }
         #expect(await syncError { try await bench.sync(layers: layers { $0.backup = backup.url }, durability: durability) } != nil)
         #expect(try bench.files == ["d/a": "1", "z": "z"])
         bench.probe.withLock { $0 = nil }

@@ -64,8 +64,6 @@ struct MetadataTests {
         try FileManager.default.createSymbolicLink(atPath: url(path).path(percentEncoded: false), withDestinationPath: text)
     }
 
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     // MARK: Options
 
     @Test(arguments: [[], .times, .modes, .directories, .links, .all] as [MetadataOptions])
@@ -355,9 +353,7 @@ struct MetadataTests {
     }
 
     @Test func `S5, S27: a disk that is full before a change ends the pass, and the next pass makes it`() async throws {
-        bench.onStep { step in
-            if step == .describes("l") { throw StoreError.fileSystem("making", path: "/", errno: POSIXErrorCode.ENOSPC.rawValue) }
-        }
+        bench.onStep { if $0 == .describes("l") { throw diskError(.ENOSPC) } }
         let files = [file("z", "z"), link("l", "z")]
         let error = await syncError { try await sync(files) }
         #expect(error?.report?.failures.map(\.stage) == [.metadata])

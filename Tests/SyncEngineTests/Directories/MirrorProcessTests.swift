@@ -25,24 +25,13 @@ struct MirrorProcessTests {
         self.files = files
         origin = try LoopbackOrigin { [allowance] request in
             let all = files.current
-            if request.path == "/list" {
-                return .json(
-                    all.map { path, data in
-                        Entry(path: String(path.dropFirst()), size: data.count, sha256: SHA256.digest(of: Array(data)).hex)
-                    }.sorted { $0.path < $1.path })
-            }
+            if request.path == "/list" { return .json(all.map { ListedFile($0, $1) }.sorted { $0.path < $1.path }) }
             guard let data = all[request.path] else { return .notFound(for: request) }
             allowance.update { $0 -= 1 }
             // If the client disconnects, the wait is canceled, and the response is discarded.
             let hasWaited: Void? = try? await allowance.wait { $0 >= 0 ? () : nil }
             return hasWaited == nil ? .status(503) : .data(data).tagged().ranged(by: request)
         }
-    }
-
-    private struct Entry: Codable {
-        var path: String
-        var size: Int
-        var sha256: String
     }
 
     private func mirror(_ options: String...) throws -> ChildProcess {

@@ -7,8 +7,6 @@ import Trials
 
 /// S20: files that have another path in the list are moved, not downloaded.
 struct MoveTests {
-    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
-
     /// Synchronizes one set of files, then another, and returns the second report.
     private func change(_ before: [String: String], _ after: [String: String]) async throws -> (DirectoryBench, SyncReport) {
         let bench = try await DirectoryBench(before).synced()
@@ -95,7 +93,7 @@ struct MoveTests {
         let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
         bench.origin.withLock { $0.contents = ["b": "1", "z": "z"] }
         bench.origin.withLock { $0.transfers = [] }
-        let processor = Saving(base: bench.target()) { [bench = bench] in try bench.write("saved", "a") }
+        let processor = Interposed(base: bench.target(), beforePreparation: { [bench = bench] in try bench.write("saved", "a") })
         let error = await syncError {
             try await OneWaySynchronizer(processor: processor, options: SyncOptions(stopsOnError: false, retry: .never)).sync()
         }
@@ -253,30 +251,6 @@ struct MoveTests {
                 before = after
             }
         }
-    }
-
-    /// A processor that calls a closure before the first content is held.
-    private struct Saving<Base: SyncProcessor>: SyncProcessor {
-        let base: Base
-        let beforeHold: @Sendable () throws -> Void
-
-        func syncWillBegin() async throws { try await base.syncWillBegin() }
-        func syncWillEnd() async throws { try await base.syncWillEnd() }
-        func syncDidEnd(_ report: SyncReport) async { await base.syncDidEnd(report) }
-        func sourceList() async throws -> Base.Source { try await base.sourceList() }
-        func localInventory() async throws -> LocalInventory<Base.Item> { try await base.localInventory() }
-        func moves(in plan: SyncPlan<Base.Item>) async throws -> [SyncPlan<Base.Item>.Move] { try await base.moves(in: plan) }
-        func prepareDownload(_ plan: SyncPlan<Base.Item>) async throws -> [SyncPlan<Base.Item>.Download] {
-            try beforeHold()
-            return try await base.prepareDownload(plan)
-        }
-        func isUnchanged(_ key: Base.Item.Key, since entry: LocalEntry<Base.Item>?) async throws -> Bool {
-            try await base.isUnchanged(key, since: entry)
-        }
-        func holdContent(of move: SyncPlan<Base.Item>.Move) async throws -> Bool { try await base.holdContent(of: move) }
-        func move(_ move: SyncPlan<Base.Item>.Move) async throws { try await base.move(move) }
-        func downloadContent(of item: Base.Item) async throws { try await base.downloadContent(of: item) }
-        func remove(_ keys: Set<Base.Item.Key>) async throws { try await base.remove(keys) }
     }
 }
 

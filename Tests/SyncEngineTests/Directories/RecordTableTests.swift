@@ -22,13 +22,13 @@ struct RecordTableTests {
                     expected[path] = nil
                 case 1:
                     table.settle(path)
-                    expected[path]?.before = nil
+                    expected[path]?.before = []
                 default:
                     let digest = SHA256.digest(of: [UInt8(truncatingIfNeeded: step)])
                     let stamp = FileStamp(size: step, modified: Int64(step), inode: UInt64(step))
                     var record = FileRecord(version: Bool.random(using: &chance) ? digest.hex : "v\(step)", digest: digest, stamp: stamp)
                     if let before = expected[path] {
-                        record.before = .init(version: before.version, digest: before.digest, stamp: before.stamp)
+                        record.before = [FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)]
                     }
                     table.put(record, for: path, line: step)
                     expected[path] = record

@@ -130,7 +130,7 @@ struct StagedUpdateTests {
             }
         }
         let error = await syncError { try await bench.sync(concurrency: 1) }
-        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.changedLocally])
+        #expect(codes(error) == [.changedLocally])
         #expect(error?.report?.updatedCount == 2)
         #expect(try bench.files == ["f0": "edited", "f1": "new 1", "f2": "new 2"])
     }
@@ -138,7 +138,7 @@ struct StagedUpdateTests {
     @Test func `S9: a lost journal is rebuilt from a list of versions without replacing files`() async throws {
         let bench = try bench(30)
         try await bench.sync()
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         #expect(try await bench.sync().isComplete)
         #expect(try bench.files == bench.origin.withLock { $0.contents })
         bench.origin.withLock { $0.transfers = [] }
@@ -150,7 +150,7 @@ struct StagedUpdateTests {
         let bench = try bench(30)
         try await bench.sync()
         let before = try bench.files
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         for number in 0..<30 { bench["f\(number)"] = "<html>sign in</html>" }
         #expect(await syncError { try await bench.sync() }?.code == .sharedContent)
         #expect(try bench.files == before)

@@ -140,17 +140,6 @@ struct BadInputTests {
         #expect(bench.local == [1: 1, 2: 2])
     }
 
-    @Test func `S2: a repeated page key makes the list incomplete`() async throws {
-        let source = OriginSource<Thing, UnitParam>(PaginationClosureFetcher { _, _ in Page([Thing(1)], nextKey: "again") })
-        var reader = source.makeReader()
-        _ = try await reader.next()
-        let error = await syncError {
-            _ = try await reader.next()
-            return try await reader.next()
-        }
-        #expect(error?.code == .incompleteList)
-    }
-
     @Test(arguments: [nil, 2, 3] as [Int?]) func `S2: a list in memory is checked against its expected count`(count: Int?) async throws {
         var reading = ListReading(reader: ListedSource([Thing(1), Thing(2)], expectedCount: count).makeReader(), board: nil)
         do {

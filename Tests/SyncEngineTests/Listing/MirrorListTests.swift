@@ -163,7 +163,7 @@ struct MirrorListTests {
     @Test func `S9: mirror rebuilds the journal of a list of versions after its loss`() async throws {
         serve(lines(version: "1").joined())
         #expect(try await mirror().code == 0)
-        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        try Data("damaged".utf8).write(to: bench.journal)
         #expect(try await mirror().code == 0)
         origin.forget()
         #expect(try await mirror().code == 0)

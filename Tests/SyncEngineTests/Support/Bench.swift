@@ -186,6 +186,41 @@ final class Bench: SyncProcessor {
     }
 }
 
+/// A processor that passes the calls of a pass on to another one, two of them after a closure.
+struct Interposed<Base: SyncProcessor>: SyncProcessor {
+    typealias Item = Base.Item
+
+    let base: Base
+    var beforePreparation: @Sendable () throws -> Void = {}
+    var beforeRemoval: @Sendable (Set<Item.Key>) throws -> Void = { _ in }
+    /// The downloads that are not left out; `nil` for all.
+    var chosen: Set<Item.Key>?
+
+    func syncWillBegin() async throws { try await base.syncWillBegin() }
+    func syncWillEnd() async throws { try await base.syncWillEnd() }
+    func syncDidEnd(_ report: SyncReport) async { await base.syncDidEnd(report) }
+    func sourceList() async throws -> Base.Source { try await base.sourceList() }
+    func localInventory() async throws -> LocalInventory<Item> { try await base.localInventory() }
+    func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool { try await base.shouldUpdate(item, over: local) }
+    func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>] { try await base.refusals(among: items) }
+    func moves(in plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Move] { try await base.moves(in: plan) }
+    func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
+        try beforePreparation()
+        return try await base.prepareDownload(plan).filter { chosen?.contains($0.item.key) ?? true }
+    }
+    func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool { try await base.isUnchanged(key, since: entry) }
+    func holdContent(of move: SyncPlan<Item>.Move) async throws -> Bool { try await base.holdContent(of: move) }
+    func move(_ move: SyncPlan<Item>.Move) async throws { try await base.move(move) }
+    func downloadContent(of item: Item) async throws { try await base.downloadContent(of: item) }
+    func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] {
+        try await base.installDownloads(overriding: overrides)
+    }
+    func remove(_ keys: Set<Item.Key>) async throws {
+        try beforeRemoval(keys)
+        try await base.remove(keys)
+    }
+}
+
 /// A gate that ignores cancellation, like a call that does not check for it.
 final class DeafGate: Sendable {
     private let isOpen = WatchedState(false)
@@ -210,3 +245,6 @@ func syncError(_ body: () async throws -> some Any) async -> SyncError? {
         return error as? SyncError
     }
 }
+
+/// Returns the codes of the failures in the report of an error; `nil` for each failure of another type.
+func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
