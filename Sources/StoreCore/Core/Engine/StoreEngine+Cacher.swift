@@ -156,8 +156,7 @@ extension StoreEngine {
     func callEnded(
         _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Transition) -> Void
     ) {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             if let key = state.live[param] {
                 take(key, &state, &effects, report)
                 if key.value.lease != nil { endLease(of: &key.value) }
@@ -173,7 +172,6 @@ extension StoreEngine {
             }
             startCalls(&state)
         }
-        effects.deliver(onEvent)
     }
 
     // MARK: Clearing

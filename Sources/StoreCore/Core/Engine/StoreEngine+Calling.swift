@@ -211,14 +211,12 @@ extension StoreEngine {
         makeKey: @Sendable () -> BoxedKey
     ) -> Saving? {
         guard backing == nil else { return beginWriting(makeKey()) { machine, transition in machine.updated(content, &transition) } }
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard !state.isClosed,
                 let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
             else { return }
             take(key, &state, &effects) { key, transition in _ = key.machine.updated(content, &transition) }
         }
-        effects.deliver(onEvent)
         return nil
     }
 }

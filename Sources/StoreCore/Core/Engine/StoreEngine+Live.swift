@@ -48,8 +48,7 @@ extension StoreEngine {
     }
 
     private func streamYielded(_ ticket: Ticket, _ param: BoxedKey, _ value: LiveValue<BoxedContent>) -> Bool {
-        var effects = Effects()
-        let goesOn = state.withLock { state in
+        withEffects { state, effects -> Bool in
             guard let key = state.live[param] else { return false }
             if !state.watches.isEmpty { notePush(value, ticket, to: key, &state) }
             return take(key, &state, &effects) { key, transition in
@@ -57,8 +56,6 @@ extension StoreEngine {
                 return key.machine.streamYielded(ticket, value, &transition)
             }
         }
-        effects.deliver(onEvent)
-        return goesOn
     }
 
     /// Notes a pushed value in all watches. It is younger than each of them, even if its connection is older.

@@ -101,10 +101,7 @@ package final class StoreEngine: Sendable {
     /// - Returns: The result of `body`; `nil` if the store is closed.
     @discardableResult
     func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result? {
-        var effects = Effects()
-        let result = state.withLock { state in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
-        effects.deliver(onEvent)
-        return result
+        withEffects { state, effects in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
     }
 
     /// Changes the state under the lock, and then delivers the effects of the change.
@@ -134,14 +131,11 @@ package final class StoreEngine: Sendable {
     /// - Returns: Whether the key is live.
     @discardableResult
     func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) -> Bool {
-        var effects = Effects()
-        let isLive = state.withLock { state in
+        withEffects { state, effects -> Bool in
             guard let key = state.live[state.resolve(param)] else { return false }
             take(key, &state, &effects, body)
             return true
         }
-        effects.deliver(onEvent)
-        return isLive
     }
 
     /// Runs one transition of one key under the lock.
