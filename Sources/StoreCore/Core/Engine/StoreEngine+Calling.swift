@@ -288,29 +288,25 @@ extension StoreEngine {
     // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
     @inline(never)
     func joinCallers(_ param: BoxedKey) -> JoinOutcome {
-        let joined = state.withLock { state -> JoinOutcome? in
-            guard let callerGroup = state.live[param]?.value.callerGroup?.result else { return nil }
-            return .waiting(callerGroup, callerGroup.join())
-        }
-        if let joined { return joined }
         let id = nextID()
-        return transition(param) { key, transition in
-            // Another caller may have come first since the lock was released.
-            if let callerGroup = key.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
-            if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
-            // Retains the engine while a caller waits, as any caller does.
-            let callerGroup = SharedResult<CallerResult<BoxedContent>> { callerGroup in self.dissolve(callerGroup, of: param) }
-            key.callerGroup = (id, callerGroup)
-            return .waiting(callerGroup, callerGroup.join())
-        } ?? .immediate(.failure(StoreError.closedStore))
+        return withEffects { state, effects -> JoinOutcome in
+            guard let key = liveKey(param, &state, &effects) else { return .immediate(.failure(StoreError.closedStore)) }
+            if let callerGroup = key.value.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
+            return take(key, &state, &effects) { key, transition -> JoinOutcome in
+                if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
+                // Retains the engine while a caller waits, as any caller does.
+                let callerGroup = SharedResult<CallerResult<BoxedContent>> { self.dissolve($0, id, of: param) }
+                key.callerGroup = (id, callerGroup)
+                return .waiting(callerGroup, callerGroup.join())
+            }
+        }
     }
 
-    /// Removes a group after its last caller has left.
-    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
+    /// Removes a group, which the machine knows by this number, after its last caller has left.
+    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
-            // The group may have received its result meanwhile, or another caller may have joined it.
-            guard callerGroup.count == 0, let id = key.id(of: callerGroup) else { return }
-            _ = key.takeCallers(id)
+            // Another caller may have joined the group meanwhile, or the group may have received its result.
+            guard callerGroup.count == 0, key.takeCallers(id) != nil else { return }
             key.machine.callerLeft(id, &transition)
         }
     }
