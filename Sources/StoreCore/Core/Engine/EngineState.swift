@@ -65,7 +65,7 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        idleIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
+        idleIndexes.keep(key.machine.sides.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
         if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
         if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)

@@ -179,7 +179,7 @@ extension KeyMachine {
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
-        sides?.forgetFailures(into: &leftovers)
+        sides.forgetFailures(into: &leftovers)
     }
 
     mutating func forgetFailure(into leftovers: inout [any Sendable]) {

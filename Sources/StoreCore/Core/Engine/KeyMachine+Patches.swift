@@ -255,7 +255,7 @@ extension KeyMachine {
             record.fields = fields
         }
         book.held?.record = record
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         acceptedContentChanged(.confirmed, &transition)
     }
 }

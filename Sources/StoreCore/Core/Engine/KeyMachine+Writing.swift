@@ -93,7 +93,7 @@ extension KeyMachine {
         book.epoch = transition.tickets.next()
         wakes.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         // The commands of an outbox will still be delivered.
         discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
         wakes.refetchesAtDeadline = false
@@ -168,7 +168,7 @@ extension KeyMachine {
     /// Counts a new content, which the merge index of a list does not describe.
     mutating func contentReplaced() {
         book.contentNumber += 1
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.

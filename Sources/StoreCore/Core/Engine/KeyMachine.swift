@@ -23,15 +23,10 @@ struct KeyMachine<Content: Sendable> {
     var origin = OriginWork<Content>()
     var saving = SavePhase()
     var desk = Desk()
-    /// The pages of a list; `nil` for other content.
-    var sides: Sides?
+    /// The pages of a list; unused for other content.
+    var sides = Sides()
     var wakes = Wakes()
     let rules: KeyRules<Content>
-
-    init(rules: KeyRules<Content>) {
-        self.rules = rules
-        if rules.isList { sides = Sides() }
-    }
 
     /// The inputs and outputs of one transition.
     struct Transition {
@@ -191,7 +186,7 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isIdle: Bool {
-        desk.isEmpty && origin.isIdle && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
+        desk.isEmpty && origin.isIdle && !sides.isLoading && !saving.isRunning && book.patches.isEmpty
             && saving.tried == book.revision
     }
 
@@ -272,12 +267,12 @@ extension KeyMachine {
 
     /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
     mutating func endTransition(_ transition: inout Transition) {
-        if sides?.isInterrupted == true { resumePages(&transition) }
+        if sides.isInterrupted { resumePages(&transition) }
         requestSave(&transition)
         if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending {
             (desk.forceRefreshPending, wakes.triggerPending) = (false, false)
         }
-        let isFetching = origin.isRunning || sides?.isLoading == true
+        let isFetching = origin.isRunning || sides.isLoading
         if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
             if wakes.graceEnds != nil { wakes.graceEnds = nil }
         } else if wakes.graceEnds == nil {

@@ -345,7 +345,7 @@ extension StoreEngine {
 
 extension KeyMachine {
     /// Whether content or a page is being fetched.
-    fileprivate var isFetching: Bool { origin.flight != nil || sides?.isLoading == true }
+    fileprivate var isFetching: Bool { origin.flight != nil || sides.isLoading }
 
     /// A command was performed, and this list does not have its element.
     fileprivate mutating func elementCommandEnded(_ id: UUID, _ transition: inout Transition) {

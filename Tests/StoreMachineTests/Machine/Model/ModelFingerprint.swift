@@ -125,13 +125,13 @@ struct ModelFingerprint: Hashable {
             machine.origin.isKnown, machine.wakes.refetchesAtDeadline, machine.wakes.triggerPending, machine.desk.forceRefreshPending,
             machine.desk.invalidatePending)
         add(
-            machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine[.next].ticket != nil,
-            machine[.prev].ticket != nil)
-        add(machine[.next].isInterrupted, machine[.prev].isInterrupted)
+            machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine.sides.next.ticket != nil,
+            machine.sides.prev.ticket != nil)
+        add(machine.sides.next.isInterrupted, machine.sides.prev.isInterrupted)
         let purpose = machine.origin.reread?.purpose
         add(purpose == .pageKeys(isOutdated: false), purpose == .pageKeys(isOutdated: true))
         add(
-            machine.sides?.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision,
+            machine.sides.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision,
             machine.origin.failure != nil)
         add(time: machine.wakes.graceEnds, now)
     }
