@@ -19,7 +19,7 @@ extension StoreEngine {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         return { [weak self, fetches] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }

@@ -15,7 +15,7 @@ extension StoreEngine {
         let report = reporter(for: param)
         // Weak, so that a store without references is released with its streams.
         return { [weak self, time, interceptor = fetches.interceptor] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             // Canceled when the stream is no longer wanted.
             if let start, (try? await time.sleep(until: start)) == nil { return }
             report?(.fetchBegan(.content))

@@ -64,7 +64,7 @@ extension StoreEngine {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         return { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             var lease: Lease?
             do {
                 let outcome = try await FetchTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
