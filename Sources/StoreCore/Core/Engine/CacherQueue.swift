@@ -30,10 +30,10 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// The calls that wait for the barrier, oldest first.
     private var blockedKeys: [Key] = []
     private var blockedListings: [CallerID] = []
-    /// The callers of a `removeAll` that has not started; `nil` if none is due.
-    private(set) var nextClearers: Set<CallerID>?
-    /// The callers of the running `removeAll`; `nil` if none runs.
-    private(set) var clearers: Set<CallerID>?
+    /// Whether a `removeAll` starts as soon as no call runs.
+    private var isClearingDue = false
+    /// Whether `removeAll` runs.
+    private(set) var isClearing = false
     /// The start of the last `removeAll`, if that failed.
     private var failedClearing: Date?
     /// The keys that were saved or removed since that failure.
@@ -56,8 +56,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     }
 
     /// Whether calls wait until the cacher is empty.
-    var isBarred: Bool { nextClearers != nil || clearers != nil }
-    var isClearing: Bool { clearers != nil }
+    var isBarred: Bool { isClearingDue || isClearing }
     /// Whether no call runs or waits.
     var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
 
@@ -133,49 +132,28 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// A caller requests an empty cacher.
     ///
     /// Writes that wait are dropped, because the cacher must not get their content any longer.
-    mutating func removeAll(_ id: CallerID) {
+    mutating func removeAll() {
         for (key, lane) in lanes where lane.needsWrite { lanes[key]?.needsWrite = false }
         // For callers that arrive while the cacher is being emptied, the cacher is emptied again.
-        nextClearers = (nextClearers ?? []).union([id])
+        isClearingDue = true
         startClearing()
     }
 
-    /// Lets a caller wait for the last `removeAll` that has been requested.
-    ///
-    /// - Returns: `false` if none has.
-    mutating func awaitClearing(_ id: CallerID) -> Bool {
-        if nextClearers?.insert(id) != nil { return true }
-        return clearers?.insert(id) != nil
-    }
-
-    /// A caller no longer waits for `removeAll`, which continues.
-    mutating func clearerLeft(_ id: CallerID) {
-        nextClearers?.remove(id)
-        clearers?.remove(id)
-    }
-
-    /// The cacher has been emptied, or failed.
-    ///
-    /// - Parameters:
-    ///   - began: The start of the call.
-    ///   - fails: Whether the cacher failed.
-    /// - Returns: The callers that waited for it.
-    mutating func clearingEnded(began: Date, fails: Bool) -> Set<CallerID> {
+    /// The cacher has been emptied, or failed. `began` is the start of the call.
+    mutating func clearingEnded(began: Date, fails: Bool) {
         (failedClearing, savedKeys) = (fails ? began : nil, [])
-        let ended = clearers ?? []
-        clearers = nil
+        isClearing = false
         startClearing()
-        guard !isBarred else { return ended }
+        guard !isBarred else { return }
         let (keys, listings) = (blockedKeys, blockedListings)
         (blockedKeys, blockedListings) = ([], [])
         for key in keys { advance(key) }
         for id in listings { list(id) }
-        return ended
     }
 
     private mutating func startClearing() {
-        guard nextClearers != nil, clearers == nil, running == 0 else { return }
-        (clearers, nextClearers) = (nextClearers, nil)
+        guard isClearingDue, !isClearing, running == 0 else { return }
+        (isClearing, isClearingDue) = (true, false)
         calls.append(.removeAll)
     }
 

@@ -12,9 +12,12 @@ struct EngineState {
     /// The one counter of epochs, tickets, and revisions.
     var tickets = TicketCounter()
     var events: UInt64 = 0
-    /// The calls of the cacher, and the callers of the calls that concern all keys.
+    /// The calls of the cacher, and the results of the calls that concern all keys.
     var queue = CacherQueue<BoxedKey>()
-    var clearers: [CallerID: ClearingResult] = [:]
+    /// The result of the removal of all records that runs.
+    var clearing: ClearingResult?
+    /// The result of a removal that has not started.
+    var nextClearing: ClearingResult?
     var listings: [CallerID: ListingResult] = [:]
     /// The callers inside calls of the cacher, and whether these calls run.
     var insideCallers: [CallerID: (param: BoxedKey, isRunning: WatchedState<Bool>)] = [:]

@@ -58,6 +58,17 @@ final class SharedResult<Value: Sendable>: Sendable {
 
     // MARK: Many callers
 
+    /// Suspends a caller until there is a result; `nil` if its task is canceled before.
+    func value(isolation: isolated (any Actor)? = #isolation) async -> Value? {
+        let ticket = join()
+        await suspend {
+            wait(ticket, $0)
+        } onCancel: {
+            leave(ticket)
+        }
+        return result
+    }
+
     /// Adds a caller that is not suspended yet.
     func join() -> Ticket {
         state.withLock { $0.callers.join(()) }

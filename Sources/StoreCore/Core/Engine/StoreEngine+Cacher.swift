@@ -95,6 +95,7 @@ extension StoreEngine {
                     }
                 }
             case .removeAll:
+                (state.clearing, state.nextClearing) = (state.nextClearing, nil)
                 let began = time.date
                 Task.detached(priority: Task.currentPriority) { [self] in
                     let error = await Self.failure { try await calling(call) { try await backing.removeAll() } }
@@ -189,37 +190,26 @@ extension StoreEngine {
     /// - Returns: Whether everything was forgotten; `false` only for a closed store.
     @discardableResult
     func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
-        let (id, result) = (nextID(), ClearingResult())
-        guard beginClearing(id, result, unlessClosed: unlessClosed) else { return false }
+        guard let result = beginClearing(unlessClosed: unlessClosed) else { return false }
         if backing != nil, waitsForItself() { throw StoreError.insideCall }
-        let outcome = await cleared(id, result)
+        // Cancellation ends the wait, and the clearing continues.
+        let outcome = await result.value()
         // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
-        try outcome.get()
+        try outcome?.get()
         return true
     }
 
-    /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
-    private func cleared(
-        _ id: CallerID, _ result: ClearingResult, isolation: isolated (any Actor)? = #isolation
-    ) async -> Result<Void, any Error> {
-        await result.value {
-            state.withLock { state in
-                state.queue.clearerLeft(id)
-                state.clearers[id] = nil
-            }
-            result.put(.failure(CancellationError()))
-        }
-    }
-
-    /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
-    private func beginClearing(_ id: CallerID, _ result: ClearingResult, unlessClosed: Bool) -> Bool {
-        withEffects { state, effects -> Bool in
-            if unlessClosed, state.isClosed { return false }
+    /// - Returns: The result to wait for; `nil` for a closed store that must not be cleared any longer, because its cacher's place may
+    ///   belong to another one.
+    private func beginClearing(unlessClosed: Bool) -> ClearingResult? {
+        withEffects { state, effects -> ClearingResult? in
+            if unlessClosed, state.isClosed { return nil }
+            let result = state.nextClearing ?? ClearingResult()
             // First, so that the saves that the cleared keys request wait until the cacher is empty.
             if backing != nil {
-                state.clearers[id] = result
-                state.queue.removeAll(id)
+                state.nextClearing = result
+                state.queue.removeAll()
             }
             forgetMemory(&state, &effects)
             state.noteChangeOfAllKeys()
@@ -237,7 +227,7 @@ extension StoreEngine {
                 }
             }
             if backing == nil { result.put(.success(())) } else { startCalls(&state) }
-            return true
+            return result
         }
     }
 
@@ -258,18 +248,19 @@ extension StoreEngine {
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
-        let clearings = withEffects { state, effects -> [ClearingResult] in
+        let clearing = withEffects { state, effects -> ClearingResult? in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
-            let ended = state.queue.clearingEnded(began: began, fails: error != nil)
+            let ended = state.clearing.take()
+            state.queue.clearingEnded(began: began, fails: error != nil)
             startCalls(&state)
-            return ended.compactMap { state.clearers.removeValue(forKey: $0) }
+            return ended
         }
         let result = Result<Void, any Error> {
             guard let error else { return }
             let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
             throw StoreError(.cacherFailed, message, underlyingError: error)
         }
-        for clearing in clearings { clearing.put(result) }
+        clearing?.put(result)
     }
 
     // MARK: Listing
@@ -303,12 +294,10 @@ extension StoreEngine {
         let (saves, clearing) = beginWaiting(param)
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
         if let clearing {
-            do {
-                try await cleared(clearing.id, clearing.result).get()
-            } catch is CancellationError {
-                isCancelled = true
-            } catch {
-                faults.append(error)
+            switch await clearing.value() {
+            case .success?: break
+            case .failure(let error)?: faults.append(error)
+            case nil: isCancelled = true
             }
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
@@ -328,14 +317,11 @@ extension StoreEngine {
     }
 
     /// Registers a caller at each key with a pending save, and retries failed saves.
-    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) {
-        withEffects { state, effects -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) in
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: ClearingResult?) {
+        withEffects { state, effects -> (saves: [Saving], clearing: ClearingResult?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
-            let (id, result) = (nextID(), ClearingResult())
-            guard state.queue.awaitClearing(id) else { return (saves, nil) }
-            state.clearers[id] = result
-            return (saves, (id, result))
+            return (saves, state.nextClearing ?? state.clearing)
         }
     }
 
