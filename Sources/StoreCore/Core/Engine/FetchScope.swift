@@ -141,19 +141,13 @@ extension StoreEngine {
         if need == .origin || need == .refresh, let key = identity(of: param), !wait.begin(awaiting: key) {
             return .failure(reentrance(param))
         }
-        switch admit(id, to: param, { _, _ in need }) {
-        case .immediate(let result):
-            return result
-        case .waiting(let result):
-            // A key that is no longer live has resumed the caller already.
-            if let key = identity(of: param), !wait.begin(awaiting: key) {
-                release(id, of: param)
-                return .failure(reentrance(param))
-            }
-            // A fetch may have the context of a call of the own cacher.
-            if waitsForItself() { return await valueInsideCall(result, id, param, need) }
-            return await result.value { release(id, of: param) }
+        let admission = admit(id, to: param) { _, _ in need }
+        // A key that is no longer live has resumed the caller already.
+        if case .waiting = admission, let key = identity(of: param), !wait.begin(awaiting: key) {
+            release(id, of: param)
+            return .failure(reentrance(param))
         }
+        return await value(of: admission, id, param, need)
     }
 
     private func reentrance(_ param: BoxedKey) -> StoreError {

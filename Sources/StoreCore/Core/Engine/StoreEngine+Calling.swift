@@ -10,25 +10,15 @@ extension StoreEngine {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await request(param, need, id: id, within: scope) }
-        return await request(param, id: id, need) { _, _ in }
+        return await value(of: admit(id, to: param) { _, _ in need }, id, param, need)
     }
 
-    /// Changes a key, then makes a request and waits for the result.
-    ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - id: The caller.
-    ///   - need: The result that the caller waits for.
-    ///   - isolation: The caller's actor, which is not left.
-    ///   - change: Changes the key in the same transition, even if the task is canceled.
-    func request(
-        _ param: BoxedKey, id: CallerID, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation,
-        _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Void
+    /// Waits for the result of an admitted caller, unless it is immediate.
+    // Inlined, because a frame of its own would enlarge each waiting task.
+    @inline(__always)
+    func value(
+        of admission: Admission, _ id: CallerID, _ param: BoxedKey, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
-        let admission = admit(id, to: param) { machine, transition in
-            change(&machine, &transition)
-            return need
-        }
         switch admission {
         case .immediate(let result):
             return result
@@ -95,21 +85,18 @@ extension StoreEngine {
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
-        func end() async {
-            if engine.waitsForItself() {
-                _ = await engine.valueInsideCall(result, id, param, .allSaved)
-            } else {
-                _ = await result.value { engine.release(id, of: param) }
-            }
-        }
+        func end() async { _ = await engine.value(of: .waiting(result), id, param, .allSaved) }
     }
 
     func invalidate(_ param: BoxedKey) async {
         // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
-        let result = await request(param, id: id, .acceptedContent) { machine, transition in machine.invalidated(&transition) }
+        let admission = admit(id, to: param) { machine, transition in
+            machine.invalidated(&transition)
+            return .acceptedContent
+        }
         defer { release(id, of: param) }
-        guard case .done = result else { return }
+        guard case .done = await value(of: admission, id, param, .acceptedContent) else { return }
         await write(param) { machine, _ in machine.book.revision }
     }
 
@@ -136,20 +123,10 @@ extension StoreEngine {
                 _ = key.editsEnded(refused)
                 return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
             }
-            guard let admission, case .waiting(let result) = admission else {
-                switch admission {
-                case .immediate(.outdated): continue
-                case .immediate(.failure(let error as StoreError)) where error.code == .closed: return false
-                case .immediate, .waiting: return true
-                case nil: return false
-                }
-            }
+            guard let admission else { return false }
             // Only a shared cacher refuses a save.
-            if shared != nil { attempts.append(id) }
-            let saved =
-                await waitsForItself()
-                ? valueInsideCall(result, id, param, .allSaved) : result.value(onCancel: { release(id, of: param) })
-            switch saved {
+            if shared != nil, case .waiting = admission { attempts.append(id) }
+            switch await value(of: admission, id, param, .allSaved) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false
             default: return true
