@@ -110,22 +110,14 @@ extension Store {
 }
 
 extension StoreEngine {
-    /// A user has changed linked content: the places with the stamp of the change have new values of their entities, which are keys here.
-    func noteChange(of places: LinkedPlaces, at stamp: Stamp) {
+    /// Linked content has changed: the places with the stamp of the change have new values of their entities, which are keys here.
+    ///
+    /// - Parameter change: `.byUser`, or `.linked` if a request that began at the stamp has fetched the values.
+    func note(_ change: WatchedChange, of places: LinkedPlaces, at stamp: Stamp) {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
             for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
-                state.note(.byUser, of: state.resolve(key))
-            }
-        }
-    }
-
-    /// Notes that a request for linked content has fetched the places with its stamp.
-    func noteFetch(of places: LinkedPlaces, at stamp: Stamp) {
-        state.withLock { state in
-            guard !state.watches.isEmpty else { return }
-            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
-                state.note(.linked, of: state.resolve(key)) { $0.stamp < stamp }
+                state.note(change, of: state.resolve(key)) { change != .linked || $0.stamp < stamp }
             }
         }
     }
