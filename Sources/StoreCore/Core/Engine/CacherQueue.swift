@@ -196,7 +196,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     ///
     /// - Parameters:
     ///   - interval: The least time between two attempts of one key.
-    ///   - now: The present moment.
     ///   - mayRetry: Returns whether a key can be saved again now. A key that cannot be saved does not block the keys behind it.
     func nextRetry(
         after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool

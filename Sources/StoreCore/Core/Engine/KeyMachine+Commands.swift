@@ -44,11 +44,6 @@ package enum CreatedContent<Content: Sendable>: Sendable {
 
 extension KeyMachine {
     /// Shows the changes of commands, in place of the patches of their older payloads and of the command that they supersede.
-    ///
-    /// - Parameters:
-    ///   - commands: The commands in their order.
-    ///   - superseded: A command with a patch that is removed.
-    ///   - transition: The transition.
     mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ transition: inout Transition) {
         let known = book.patches.count
         if commands.count == 1, let id = commands.first?.mark.id {
@@ -296,13 +291,7 @@ extension KeyMachine {
 
     /// The entity of this key was created under a temporary one.
     ///
-    /// - Parameters:
-    ///   - id: The command.
-    ///   - known: The part of the entity's content that is known.
-    ///   - shown: The content of the temporary key.
-    ///   - isObserved: Whether the temporary key has observers, which will observe this key.
-    ///   - moved: The patches of the temporary key.
-    ///   - transition: The transition.
+    /// - Parameter isObserved: Whether the temporary key has observers, which will observe this key.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
         _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>],

@@ -374,14 +374,6 @@ extension KeyMachine {
     ///
     /// The pages are dropped before the new one is added. An element that the new page repeats then moves to that page, and does not leave
     /// the list with a dropped one.
-    ///
-    /// - Parameters:
-    ///   - record: The record of the list.
-    ///   - window: The largest number of pages.
-    ///   - list: The rules of the list.
-    ///   - page: The details of the response that contains the new page.
-    ///   - direction: The direction in which the new page is added.
-    ///   - transition: The transition.
     mutating func makeRoom(
         in record: inout CacheRecord<Content>, of window: Int, _ list: ListRules<Content>, for page: RecordDetails?,
         _ direction: PageDirection, _ transition: inout Transition

@@ -147,10 +147,7 @@ extension KeyMachine {
 
     /// Removes matching patches without showing the content again.
     ///
-    /// - Parameters:
-    ///   - folding: Whether the content contains their changes, so that their commands are noted.
-    ///   - transition: The transition.
-    ///   - fits: Returns whether a patch is removed.
+    /// - Parameter folding: Whether the content contains their changes, so that their commands are noted.
     mutating func discardPatches(folding: Bool = true, _ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
         guard !book.patches.isEmpty else { return }
         for patch in book.patches where fits(patch) {
@@ -162,10 +159,8 @@ extension KeyMachine {
 
     /// Content was fetched or pushed: removes the changes that it contains. It may also contain those of commands with an attempt.
     ///
-    /// - Parameters:
-    ///   - stamp: The time of the content, which contains the changes that were confirmed before; `nil` if it is older than the content
-    ///     that it follows. The confirmation of a command may have no known time.
-    ///   - transition: The transition.
+    /// - Parameter stamp: The time of the content, which contains the changes that were confirmed before; `nil` if it is older than the content
+    ///   that it follows. The confirmation of a command may have no known time.
     mutating func contentArrived(at stamp: Stamp? = .max, _ transition: inout Transition) {
         guard !book.patches.isEmpty else { return }
         if let stamp { discardPatches(&transition) { $0.isConfirmed && ($0.confirmed == .max || $0.confirmed <= stamp) } }

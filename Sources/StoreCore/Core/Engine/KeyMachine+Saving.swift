@@ -25,12 +25,6 @@ extension KeyMachine {
     }
 
     /// The running save has ended.
-    ///
-    /// - Parameters:
-    ///   - error: The cacher's error, if it failed.
-    ///   - removing: Whether the record was removed.
-    ///   - sharedRevision: The revision of the record in a shared cacher.
-    ///   - transition: The transition.
     mutating func saveFinished(
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {

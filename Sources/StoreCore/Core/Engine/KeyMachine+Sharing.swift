@@ -85,10 +85,7 @@ extension KeyMachine {
 
     /// The cacher has refused the running save because another user has changed the key.
     ///
-    /// - Parameters:
-    ///   - newer: The newer record; `nil` if it was removed.
-    ///   - revision: Its revision.
-    ///   - transition: The transition.
+    /// - Parameter newer: The newer record; `nil` if it was removed.
     /// - Returns: Whether a newer record is out of date: the refused change marked the content so, or the origin has made it.
     @discardableResult
     mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) -> Bool {
@@ -177,8 +174,6 @@ extension KeyMachine {
     /// - Parameters:
     ///   - revision: The latest change that the read includes.
     ///   - isOutdated: Whether another change came during the read, which may have missed it.
-    ///   - result: The record.
-    ///   - transition: The transition.
     mutating func newerRecordRead(
         _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
     ) {

@@ -73,9 +73,7 @@ extension KeyMachine {
 
     /// Removes the content and all details.
     ///
-    /// - Parameters:
-    ///   - cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
-    ///   - transition: The transition.
+    /// - Parameter cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
     /// - Returns: The new revision.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ transition: inout Transition) -> Ticket {

@@ -41,10 +41,7 @@ final class SharedResult<Value: Sendable>: Sendable {
 
     /// Suspends until there is a result.
     ///
-    /// - Parameters:
-    ///   - isolation: The caller's actor, which the call does not leave.
-    ///   - cancel: Runs when the task is canceled, and at once if it already is; it must cause a result.
-    /// - Returns: The result.
+    /// - Parameter cancel: Runs when the task is canceled, and at once if it already is; it must cause a result.
     func value(isolation: isolated (any Actor)? = #isolation, onCancel cancel: @Sendable () -> Void) async -> Value {
         let ticket = join()
         await suspend {

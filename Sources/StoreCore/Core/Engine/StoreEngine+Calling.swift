@@ -30,10 +30,7 @@ extension StoreEngine {
 
     /// Admits a caller to a key. Most results are immediate, and cost neither a continuation nor a registration.
     ///
-    /// - Parameters:
-    ///   - id: The caller.
-    ///   - param: The key.
-    ///   - begin: Returns the caller's need, after a change of the key in the same transition.
+    /// - Parameter begin: Returns the caller's need, after a change of the key in the same transition.
     // Never inlined, because its locals would enlarge the frame of `request`, and thousands of callers may wait at once.
     @inline(never)
     func admit(
@@ -176,11 +173,7 @@ extension StoreEngine {
 extension StoreEngine {
     /// Sets the content of a key; `nil` clears it.
     ///
-    /// - Parameters:
-    ///   - content: The new content.
-    ///   - hash: The hash of the key, which is boxed only if it is not live.
-    ///   - isKey: Whether a live key is the wanted one.
-    ///   - makeKey: Creates the key.
+    /// - Parameter hash: The hash of the key, which is boxed only if it is not live.
     /// - Returns: The save to wait for; `nil` without a cacher, so that most callers need no frame to wait in.
     @usableFromInline
     func set(

@@ -40,8 +40,6 @@ extension StoreEngine {
     /// Folds the change of a delivered command into the content, and waits until that is saved.
     ///
     /// - Parameters:
-    ///   - id: The command.
-    ///   - param: The key.
     ///   - response: The content that the origin responded with.
     ///   - saved: Called with the commands that the saved content contains; the key stays live until the closure returns.
     package func settleCommand(
@@ -101,10 +99,7 @@ extension StoreEngine {
     ///
     /// Observers and callers may have named the key before this store knew of it. The key that replaces it serves them from now on.
     ///
-    /// - Parameters:
-    ///   - temporary: The temporary key.
-    ///   - param: The key that replaces it.
-    ///   - unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
+    /// - Parameter unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
     package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey, unlessShown: Bool) {
         guard temporary != param else { return }
         withEffects { state, effects in
@@ -125,12 +120,7 @@ extension StoreEngine {
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
     ///
     /// - Parameters:
-    ///   - id: The command that has created the entity.
-    ///   - temporary: The temporary key.
-    ///   - param: The key that the origin has assigned.
-    ///   - known: The part of the entity's content that is known.
     ///   - first: The first content, if nothing else is known.
-    ///   - moved: Called after the move.
     ///   - saved: Called with the commands that the saved content contains.
     package func settleCreation(
         _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ known: CreatedContent<BoxedContent>, first: BoxedContent,
@@ -217,11 +207,6 @@ struct ElementCommand: Sendable {
 
 extension StoreEngine {
     /// Shows the changes of commands of one element in all lists, and removes the changes of a superseded command.
-    ///
-    /// - Parameters:
-    ///   - commands: The commands in their order.
-    ///   - superseded: A command with changes that are removed.
-    ///   - isIn: Returns whether a list has the element.
     package func showElementCommands(
         _ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil, isIn: @escaping @Sendable (BoxedContent) -> Bool
     ) {
@@ -263,9 +248,7 @@ extension StoreEngine {
 
     /// The origin has performed a command. Lists without the element no longer have its change.
     ///
-    /// - Parameters:
-    ///   - id: The command.
-    ///   - onList: Called for each list that becomes live, if none gets the change now; under the lock.
+    /// - Parameter onList: Called for each list that becomes live, if none gets the change now; under the lock.
     /// - Returns: The lists whose content gets the change, each of which must be settled.
     package func listsToSettle(_ id: UUID, onList: (@Sendable (BoxedKey) -> Void)? = nil) -> [BoxedKey] {
         withEffects { state, effects -> [BoxedKey] in

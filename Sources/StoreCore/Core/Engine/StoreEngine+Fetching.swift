@@ -132,8 +132,6 @@ extension StoreEngine {
     }
 
     /// Returns the context of a fetch that begins in this transition; `nil` for a detached one.
-    ///
-    /// - Parameter isOwn: Whether the store begins the fetch itself.
     func takeContext(of param: BoxedKey, isOwn: Bool, _ state: inout EngineState) -> FetchStarter? {
         guard rules.inheritsContext else { return nil }
         return state.starters.removeValue(forKey: param) ?? (isOwn ? nil : FetchStarter())

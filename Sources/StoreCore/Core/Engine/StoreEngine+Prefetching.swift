@@ -13,9 +13,6 @@ final class PrefetchBatch: Sendable {
 
     private let keys: Lock<Keys>
 
-    /// - Parameters:
-    ///   - count: The number of keys.
-    ///   - key: Makes the key at a position.
     @usableFromInline
     init(count: Int, key: @escaping @Sendable (_ position: Int) -> BoxedKey) {
         keys = Lock(Keys(count: count, key: count > 0 ? key : nil))

@@ -96,8 +96,6 @@ extension StoreEngine {
     }
 
     /// Ends a lease with the result of its fetch, or keeps it until the result is saved.
-    ///
-    /// - Parameter isAccepted: Whether the result was accepted.
     func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
         // Ending a lease only notifies the cacher, which must return quickly, so it may happen under the lock.
         switch result {

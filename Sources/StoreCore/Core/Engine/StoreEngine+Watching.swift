@@ -59,8 +59,6 @@ package final class ChangeWatch<Param: Hashable & Sendable>: Sendable {
     /// Returns the change of a key since the watch began; `nil` if there was none.
     ///
     /// A change by a user precedes the others.
-    ///
-    /// - Parameter param: The key.
     package func change(of param: Param) -> WatchedChange? {
         engine.state.withLock { state in state.watches[id]?.change(of: state.resolve(BoxedKey(param))) }
     }
@@ -75,10 +73,7 @@ extension Store {
     /// A change by a user of the store or of a shared cacher stays. Content that a younger request has brought may be removed, but not
     /// replaced. The watch does not record the call itself.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - content: The content; `nil` removes the content.
-    ///   - watch: A watch of this store.
+    /// - Parameter content: The content; `nil` removes the content.
     /// - Returns: Whether the content was set or removed.
     package func replace(_ param: Param, by content: Content?, unlessNewerThan watch: ChangeWatch<Param>) async -> Bool {
         let (isReplaced, saving) = engine.replace(BoxedKey(param), by: content.map { BoxedContent($0) }, unlessNewerThan: watch.id)
@@ -89,7 +84,6 @@ extension Store {
     /// Returns the content of a key without the changes that are not accepted yet, valid or not; `nil` if there is none, and for the
     /// temporary key of an entity that a command creates.
     ///
-    /// - Parameter param: The key.
     /// - Throws: The error of the cacher; `CancellationError` if the task is canceled.
     package func acceptedContent(of param: Param) async throws -> Content? {
         let content: Content

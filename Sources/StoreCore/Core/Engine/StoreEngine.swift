@@ -95,9 +95,7 @@ package final class StoreEngine: Sendable {
 
     /// Gives a fact to a key's machine, and carries out the resulting actions.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - body: Passes the fact to the machine; runs under the lock.
+    /// - Parameter body: Passes the fact to the machine; runs under the lock.
     /// - Returns: The result of `body`; `nil` if the store is closed.
     @discardableResult
     func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result? {

@@ -75,8 +75,6 @@ package struct HashIndex: Sendable {
     /// Adds consecutive elements, up to the first one that the index already has.
     ///
     /// - Parameters:
-    ///   - newCount: The number of elements.
-    ///   - position: The position of the first element.
     ///   - hash: The hash of the element at an offset from the first one.
     ///   - isSame: Whether the element at an offset is the same as the one at a position. Neither closure may use this index.
     /// - Returns: The number of added elements.

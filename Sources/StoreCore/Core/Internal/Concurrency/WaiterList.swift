@@ -142,7 +142,6 @@ extension WaiterList {
     /// Suspends the task, which has joined a list, until it is taken out.
     ///
     /// - Parameters:
-    ///   - isolation: The caller's actor, which the call does not leave.
     ///   - register: Calls ``suspend(_:_:)`` under the list's lock.
     ///   - leave: Calls ``remove(_:)`` under the list's lock.
     /// - Returns: `false` if the task's cancellation has taken the task out.

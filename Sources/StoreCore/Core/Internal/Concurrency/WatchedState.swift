@@ -48,9 +48,7 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     /// Creates a watched state.
     ///
-    /// - Parameters:
-    ///   - state: The initial state.
-    ///   - takeChanges: Returns the parts that have changed since its last call; called after each change.
+    /// - Parameter takeChanges: Returns the parts that have changed since its last call; called after each change.
     package init(_ state: State, takeChanges: @escaping @Sendable (inout State) -> ChangedParts = { _ in .everything }) {
         guarded = Lock(Guarded(state: state))
         self.takeChanges = takeChanges
@@ -68,7 +66,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// Changes the state, and then resumes the waiters with a fulfilled condition.
     ///
     /// - Parameter body: Runs under the lock; it must not call user code or resume tasks.
-    /// - Returns: The result of `body`.
     @discardableResult
     package func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, satisfied) = guarded.withLock { guarded in
@@ -84,7 +81,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// - Parameters:
     ///   - part: The part that the condition reads; `nil` if it may read all.
     ///   - timeout: The longest wait, in real time; `nil` waits without a limit.
-    ///   - isolation: The caller's actor, which the call does not leave.
     ///   - condition: Reads the state now and after each change of the part. It runs under the lock and must not call user code.
     /// - Returns: The first value of `condition`.
     /// - Throws: `CancellationError` as soon as the task is canceled, ``WaitTimedOut`` after the timeout.
