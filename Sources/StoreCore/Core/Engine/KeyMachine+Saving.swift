@@ -8,7 +8,7 @@ extension KeyMachine {
         guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming, defersSave(&transition) { return }
         if book.linked != nil, defersLinkedSave(&transition) { return }
-        saving.request()
+        saving.isRequested = true
         transition.actions.append(.save)
     }
 
@@ -46,7 +46,7 @@ extension KeyMachine {
     ///
     /// A running save is the exception: its record is removed when it has ended.
     mutating func cacherIsEmptied(_ transition: inout Transition) {
-        saving.withdraw()
+        saving.isRequested = false
         // The running read may have loaded a record that is removed now.
         origin.forgetNewerRecord()
         guard !saving.isRunning else { return }

@@ -102,7 +102,7 @@ extension KeyMachine {
         let invalidates = wasOutdating || saving.next?.invalidates == true || desk.invalidatePending
         if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
         saving.next = nil
-        saving.withdraw()
+        saving.isRequested = false
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
         resumeCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }

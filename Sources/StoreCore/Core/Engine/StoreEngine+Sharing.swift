@@ -110,9 +110,7 @@ extension StoreEngine {
     /// Ends the lease of a key whose content is saved, or cannot be.
     func endLease(of key: inout Key) {
         guard let (lease, revision) = key.lease else { return }
-        if let held = key.machine.book.held, held.record.freshness.storage == .forbidden {
-            lease.end(.notStored)
-        } else if key.machine.saving.failure != nil {
+        if key.machine.book.held?.record.freshness.storage == .forbidden || key.machine.saving.failure != nil {
             lease.end(.notStored)
         } else if key.machine.saving.tried >= revision {
             lease.end(.saved)

@@ -55,15 +55,10 @@ package final class StoreEngine: Sendable {
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            list: list, position: Self.position(of: shared), isLive: follow != nil)
+            list: list, position: shared.map { shared in { @Sendable in shared.position } }, isLive: follow != nil)
         observeNotices()
         observeChanges()
         if !links.isEmpty { followEntities() }
-    }
-
-    private static func position(of shared: (any SharedCacher<BoxedKey, BoxedContent>)?) -> (@Sendable () -> Revision)? {
-        guard let shared else { return nil }
-        return { shared.position }
     }
 
     /// Turns the cacher's notices into events.
