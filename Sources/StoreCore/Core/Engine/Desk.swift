@@ -12,6 +12,8 @@ struct Desk {
     var forceRefreshPending = false
     /// Whether the content was invalidated before the cache was read.
     var invalidatePending = false
+    /// Whether a trigger came too early and waits for its time.
+    var triggerPending = false
 
     /// Whether an observer or a caller wants a fetch.
     var wantsFetch: Bool { observers > 0 || fetchCallers > 0 }

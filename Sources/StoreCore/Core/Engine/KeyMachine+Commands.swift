@@ -119,7 +119,7 @@ extension KeyMachine {
                 transition.isWriting = true
                 book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if book.patches.isEmpty { wakes.refetchesAfterMutations = false }
+                if book.patches.isEmpty { origin.refetchesAfterMutations = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {
@@ -200,8 +200,8 @@ extension KeyMachine {
     /// - Returns: `false` if a fetch must begin.
     mutating func endsWithoutOrigin(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
         if !book.patches.isEmpty, isTemporary {
-            (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-            book.held?.deadline = .distantFuture
+            desk.triggerPending = false
+            book.held?.neverExpire()
             resumeWithContent(&transition)
             resumeCallers(&transition) { $0 == .refresh ? .done : nil }
             return true
@@ -242,7 +242,8 @@ extension KeyMachine {
 
     /// Fails a request for a fetch that would have no result.
     mutating func refuse(_ error: StoreError, _ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+        desk.triggerPending = false
+        book.held?.refetchesAtDeadline = false
         transition.publishes = true
         flightFailed(error, &transition)
     }
@@ -253,8 +254,7 @@ extension KeyMachine {
         record.freshness.storage = .forbidden
         transition.noteChanged(from: book.held?.record.content)
         accept(record, .set, &transition)
-        book.held?.deadline = .distantFuture
-        wakes.refetchesAtDeadline = false
+        book.held?.neverExpire()
     }
 
     /// The key turns out to be temporary, and another key has replaced it: ends the fetch of this one.
@@ -348,7 +348,6 @@ extension KeyMachine {
         // Not newer than a running fetch, so that the result replaces it.
         transition.noteFetched(origin.flight?.stamp, over: nil)
         settleLinks(&transition)
-        wakes.refetchesAtDeadline = false
         contentReplaced()
         rebuildOverlay(&transition)
         mirror(&transition)

@@ -50,8 +50,8 @@ extension KeyMachine {
 
     /// Any fetch serves a trigger. Expired content causes one automatic fetch, even if that fails (C10).
     mutating func automaticFetchBegins(_ transition: inout Transition) {
-        wakes.triggerPending = false
-        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
+        desk.triggerPending = false
+        if let held = book.held, !held.isValid(at: transition.now) { book.held?.refetchesAtDeadline = false }
     }
 
     /// Cancels the running fetch. Its result is dropped (C5).
@@ -82,7 +82,7 @@ extension KeyMachine {
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
     mutating func cancelUnwanted(_ transition: inout Transition) {
-        wakes.graceEnds = nil
+        origin.graceEnds = nil
         dropFlight(&transition)
         supersedePages(&transition)
     }
@@ -119,7 +119,7 @@ extension KeyMachine {
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            wakes.refetchesAfterMutations = false
+            origin.refetchesAfterMutations = false
         } else {
             guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(

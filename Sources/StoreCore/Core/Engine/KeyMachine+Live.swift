@@ -96,7 +96,7 @@ extension KeyMachine {
     mutating func joinStream(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
         guard origin.isStreaming else { return false }
         // A trigger may have come too early.
-        let isTriggered = wakes.triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
+        let isTriggered = desk.triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
         guard !forceRefresh, !isTriggered else {
             cancelStream(&transition)
             return false
@@ -205,7 +205,6 @@ extension KeyMachine {
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)
         book.held = HeldRecord(record, deadline: .distantFuture)
-        wakes.refetchesAtDeadline = false
         book.epoch = transition.tickets.next()
         contentReplaced()
         forgetFailures(into: &transition.leftovers)
@@ -239,7 +238,7 @@ extension KeyMachine {
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
-        if wakes.refetchesAfterMutations { wakes.refetchesAfterMutations = false }
+        if origin.refetchesAfterMutations { origin.refetchesAfterMutations = false }
         if desk.fetchCallers > 0 { resumeAfterFetch(&transition) }
     }
 
@@ -329,8 +328,8 @@ extension KeyMachine {
     private mutating func connectionIsOver(_ dated: HeldRecord<Content>?, _ transition: inout Transition) {
         origin.lastEnded = transition.now
         transition.publishes = true
-        guard let dated else { return }
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
+        guard var dated else { return }
+        dated.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
         book.held = dated
         acceptedContentChanged(.derived, &transition)
     }

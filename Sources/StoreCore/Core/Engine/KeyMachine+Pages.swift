@@ -183,7 +183,7 @@ extension KeyMachine {
     private mutating func extendHeld(
         by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ transition: inout Transition
     ) {
-        guard var record = book.held?.record, let deadline = book.held?.deadline else { return }
+        guard var held = book.held else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
         let start = sides[direction].stamp
@@ -192,21 +192,23 @@ extension KeyMachine {
         transition.links?.keepNewer(&page, book, than: stamp)
         book.held = nil
         // An empty page takes no room.
-        if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
+        if let window = list.window, list.count(page) > 0 {
+            makeRoom(in: &held.record, of: window, list, for: details, direction, &transition)
+        }
         if transition.links != nil {
             transition.linkChange = .page(stamp, page)
             transition.discarded.append(page)
         }
-        let before = list.count(record.content)
+        let before = list.count(held.record.content)
         var index = sides.mergeIndex
         sides.mergeIndex = nil
-        let replaced = list.merge(&record.content, page, direction, &index)
+        let replaced = list.merge(&held.record.content, page, direction, &index)
         sides.mergeIndex = index
         if let replaced { transition.discarded.append(replaced) }
-        record.details = RecordDetails(
-            record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
+        held.record.details = RecordDetails(
+            held.record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(held.record.content)),
             keepsValidator: replaced == nil, mergesEmpty: list.window != nil)
-        book.held = HeldRecord(record, deadline: deadline)
+        book.held = held
         book.contentNumber += 1
         for position in book.patches.indices { book.patches[position].isBeforePage = true }
     }

@@ -100,7 +100,7 @@ extension KeyMachine {
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
-            wakes.refetchesAfterMutations = false
+            origin.refetchesAfterMutations = false
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             return true
         case .part(let replace):
@@ -185,7 +185,7 @@ extension KeyMachine {
         if dropped.forceRefresh || hasContentCallers || (desk.observers > 0 && content == nil) {
             startFlight(forceRefresh: dropped.forceRefresh, &transition)
         } else if desk.observers > 0, !isFresh {
-            wakes.refetchesAfterMutations = true
+            origin.refetchesAfterMutations = true
         }
     }
 
@@ -203,16 +203,16 @@ extension KeyMachine {
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func requestFetchAfterMutations() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.refetchesAfterMutations = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { origin.refetchesAfterMutations = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
-        guard book.patches.isEmpty, wakes.refetchesAfterMutations else { return }
-        wakes.refetchesAfterMutations = false
+        guard book.patches.isEmpty, origin.refetchesAfterMutations else { return }
+        origin.refetchesAfterMutations = false
         guard desk.observers > 0 else { return }
         if origin.flight == nil, origin.holdsOff(at: transition.now) {
-            wakes.triggerPending = true
+            desk.triggerPending = true
         } else {
             startFlight(forceRefresh: false, &transition)
         }

@@ -219,7 +219,7 @@ extension KeyMachine {
         if origin.isConnected { book.held?.deadline = .distantFuture }
         contentReplaced()
         forgetFailures(into: &transition.leftovers)
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        book.held?.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         book.revision = transition.tickets.next()
         if transition.links != nil { linkRead(&transition) }
         reconcileCommands(&transition)

@@ -89,12 +89,11 @@ extension KeyMachine {
         if let old = book.held?.record.content { transition.discarded.append(old) }
         book.held = nil
         book.epoch = transition.tickets.next()
-        wakes.refetchesAfterMutations = false
+        origin.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
         sides.mergeIndex = nil
         // The commands of an outbox will still be delivered.
         discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
-        wakes.refetchesAtDeadline = false
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
         if book.patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
@@ -123,7 +122,6 @@ extension KeyMachine {
         interruptPages(&transition)
         if book.held != nil {
             book.held?.invalidate()
-            wakes.refetchesAtDeadline = false
             acceptedContentChanged(.invalidated, &transition)
         }
         restartIfWanted(forceRefresh: forceRefresh, &transition)
@@ -145,7 +143,7 @@ extension KeyMachine {
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
+        accepted.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if book.held == nil {
             book.held = accepted
         } else {
@@ -198,8 +196,8 @@ extension KeyMachine {
             }
         }
         desk.observers = 0
-        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false, false)
-        wakes.refetchesAfterMutations = false
+        (desk.forceRefreshPending, desk.triggerPending, origin.refetchesAfterMutations) = (false, false, false)
+        book.held?.refetchesAtDeadline = false
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.

@@ -10,7 +10,7 @@ internal import Foundation
 /// late results, which are dropped.
 ///
 /// Its parts own the state: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves, ``Desk``
-/// observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles observers,
+/// observers and callers, ``Sides`` pages. This file derives properties from them. `+Reading` handles observers,
 /// callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
 /// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared
 /// cacher; `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
@@ -25,7 +25,6 @@ struct KeyMachine<Content: Sendable> {
     var desk = Desk()
     /// The pages of a list; unused for other content.
     var sides = Sides()
-    var wakes = Wakes()
     let rules: KeyRules<Content>
 
     /// The inputs and outputs of one transition.
@@ -82,18 +81,6 @@ struct KeyMachine<Content: Sendable> {
             if links != nil { linkChange = .changed(from: old, at: stamp(), over: other) }
         }
     }
-}
-
-/// The work of a key that waits for a time or for another fact.
-struct Wakes {
-    /// The time at which an unwanted fetch is canceled.
-    var graceEnds: MonotonicInstant?
-    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
-    var refetchesAtDeadline = false
-    /// Whether a trigger came too early and waits for its time.
-    var triggerPending = false
-    /// Whether an observed key is fetched when the last mutation is settled.
-    var refetchesAfterMutations = false
 }
 
 /// The settings of a store that its machines need; one object for all keys.
@@ -199,9 +186,9 @@ extension KeyMachine {
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
         guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
-        if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
+        if desk.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
         // A stream that waits connects again anyway.
-        guard wakes.refetchesAtDeadline, !origin.isStreaming, let held = book.held else { return nil }
+        guard book.held?.refetchesAtDeadline == true, !origin.isStreaming, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
@@ -219,8 +206,8 @@ extension KeyMachine {
     @inline(__always)
     var nextWake: MonotonicInstant? {
         let wake =
-            wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
-                || staleDue != nil
+            origin.graceEnds != nil || origin.isStreaming
+                || (desk.observers > 0 && (desk.triggerPending || book.held?.refetchesAtDeadline == true)) || staleDue != nil
             ? earliestWake : nil
         guard let due = book.linked?.value.saveDue else { return wake }
         return min(wake ?? .distantFuture, due)
@@ -229,7 +216,7 @@ extension KeyMachine {
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
         var wake: MonotonicInstant? =
-            switch (wakes.graceEnds, automaticFetchDue) {
+            switch (origin.graceEnds, automaticFetchDue) {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
@@ -244,7 +231,7 @@ extension KeyMachine {
 extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
-        if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
+        if let end = origin.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
         if let due = staleDue, due <= transition.now { serveStaleContent(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
         if let due = book.linked?.value.saveDue, due <= transition.now { book.linked?.value.saveDue = nil }
@@ -259,7 +246,7 @@ extension KeyMachine {
             report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
-            wakes.triggerPending = true
+            desk.triggerPending = true
             if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         }
         endTransition(&transition)
@@ -269,13 +256,13 @@ extension KeyMachine {
     mutating func endTransition(_ transition: inout Transition) {
         if sides.isInterrupted { resumePages(&transition) }
         requestSave(&transition)
-        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending {
-            (desk.forceRefreshPending, wakes.triggerPending) = (false, false)
+        if desk.observers == 0, desk.forceRefreshPending || desk.triggerPending {
+            (desk.forceRefreshPending, desk.triggerPending) = (false, false)
         }
         let isFetching = origin.isRunning || sides.isLoading
         if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
-            if wakes.graceEnds != nil { wakes.graceEnds = nil }
-        } else if wakes.graceEnds == nil {
+            if origin.graceEnds != nil { origin.graceEnds = nil }
+        } else if origin.graceEnds == nil {
             beginGrace(&transition)
         }
         if transition.publishes {
@@ -292,7 +279,7 @@ extension KeyMachine {
     /// Starts the grace period of unwanted work, or ends it at once.
     private mutating func beginGrace(_ transition: inout Transition) {
         switch rules.policy.unwantedFetch {
-        case .cancel(let grace) where grace > .zero: wakes.graceEnds = transition.now.advanced(by: grace)
+        case .cancel(let grace) where grace > .zero: origin.graceEnds = transition.now.advanced(by: grace)
         case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.

@@ -28,6 +28,10 @@ struct OriginWork<Content: Sendable> {
     var failure: FetchFailure?
     /// The time at which the last fetch ended.
     var lastEnded: MonotonicInstant?
+    /// The time at which an unwanted fetch is canceled.
+    var graceEnds: MonotonicInstant?
+    /// Whether an observed key is fetched when the last mutation is settled.
+    var refetchesAfterMutations = false
     /// Whether the command that creates the entity of this temporary key has failed or was taken back.
     var isAbandoned = false
     /// The moment at which the entity was removed, so that only an explicit refresh fetches it (E7); `nil` if it was not.

@@ -122,8 +122,8 @@ struct ModelFingerprint: Hashable {
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
         add(
-            machine.origin.isKnown, machine.wakes.refetchesAtDeadline, machine.wakes.triggerPending, machine.desk.forceRefreshPending,
-            machine.desk.invalidatePending)
+            machine.origin.isKnown, machine.book.held?.refetchesAtDeadline == true, machine.desk.triggerPending,
+            machine.desk.forceRefreshPending, machine.desk.invalidatePending)
         add(
             machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine.sides.next.ticket != nil,
             machine.sides.prev.ticket != nil)
@@ -133,7 +133,7 @@ struct ModelFingerprint: Hashable {
         add(
             machine.sides.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision,
             machine.origin.failure != nil)
-        add(time: machine.wakes.graceEnds, now)
+        add(time: machine.origin.graceEnds, now)
     }
 
     private mutating func add(cacher world: ModelWorld) {
