@@ -64,6 +64,11 @@ struct LiveKey {
         return observers.suspend(id, suspension)
     }
 
+    /// Removes all observers; those that wait will look for a state and find that they have left.
+    mutating func removeObservers(_ suspensions: inout Few<Suspension>) {
+        for observer in observers.removeAll() { if let suspension = observer.suspension { suspensions.append(suspension) } }
+    }
+
     /// Whether the engine may forget this key without a loss, apart from a failed save.
     // Mutating, so that the machine is read in place: a read through the cell would copy the whole machine.
     mutating func isIdle() -> Bool { machine.isIdle }

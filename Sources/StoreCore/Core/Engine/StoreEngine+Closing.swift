@@ -36,9 +36,7 @@ extension StoreEngine {
             forgetMemory(&state, &effects)
             clocks.rows.withLock { $0.removeAll(upTo: .max) }
             for key in state.live.values {
-                for observer in key.value.observers.removeAll() {
-                    if let suspension = observer.suspension { effects.observers.append(suspension) }
-                }
+                key.value.removeObservers(&effects.observers)
                 take(key, &state, &effects) { key, transition in key.machine.closed(&transition) }
             }
             defer { (state.triggers, state.changes) = ([:], nil) }

@@ -108,10 +108,8 @@ extension StoreEngine {
             state.replaceKey(temporary, with: param)
             if state.links != nil { noteLinkedChange(of: temporary, isRead: true, &state, &effects) }
             guard let former else { return }
-            let (suspensions, callers) = take(former, &state, &effects) { key, transition in
-                (key.observers.removeAll().compactMap(\.suspension), key.callersMoved(&transition))
-            }
-            for suspension in suspensions { effects.observers.append(suspension) }
+            former.value.removeObservers(&effects.observers)
+            let callers = take(former, &state, &effects) { key, transition in key.callersMoved(&transition) }
             guard !callers.isEmpty, let key = liveKey(param, &state, &effects) else { return }
             take(key, &state, &effects) { key, transition in for caller in callers { key.callerMoved(caller, &transition) } }
         }
@@ -134,11 +132,8 @@ extension StoreEngine {
             guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
             var former: (content: BoxedContent?, patches: [Patch<BoxedContent>], isObserved: Bool) = (nil, [], false)
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
-                let (moved, suspensions) = take(key, &state, &effects) { key, transition in
-                    (key.machine.commandMoved(id, &transition), key.observers.removeAll().compactMap(\.suspension))
-                }
-                former = moved
-                for suspension in suspensions { effects.observers.append(suspension) }
+                key.value.removeObservers(&effects.observers)
+                former = take(key, &state, &effects) { key, transition in key.machine.commandMoved(id, &transition) }
             }
             if temporary != param { state.replaceKey(temporary, with: param) }
             guard let key = liveKey(param, &state, &effects) else { return nil }

@@ -101,19 +101,14 @@ extension StoreEngine {
     }
 }
 
-/// The content of a stream that outlives its engine.
-struct ReleasedRecord: Sendable {
-    var param: BoxedKey
-    var held: HeldRecord<BoxedContent>
-    /// Whether the lifetime of the content begins now.
-    var isDated: Bool
-    /// The position in a shared cacher over which the record is saved; `nil` saves above every change of others.
-    var base: Revision?
-}
-
 extension KeyMachine<BoxedContent> {
     /// The accepted record of a key whose engine is released; `nil` if memory and the cacher have the same one.
-    fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
+    ///
+    /// - Returns: Also whether the lifetime of the content begins now, and the position in a shared cacher over which the record is saved;
+    ///   `nil` saves above every change of others.
+    fileprivate func recordAfterRelease(
+        of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
+    ) -> (param: BoxedKey, held: HeldRecord<BoxedContent>, isDated: Bool, base: Revision?)? {
         let dated = heldAfterStream(now, date)
         guard origin.isStreaming || book.linked?.value.saveDue != nil,
             let held = dated ?? (saving.tried < book.revision ? book.held : nil),
@@ -121,6 +116,6 @@ extension KeyMachine<BoxedContent> {
         else {
             return nil
         }
-        return ReleasedRecord(param: param, held: held, isDated: dated != nil, base: saving.next.map(\.base) ?? base)
+        return (param: param, held: held, isDated: dated != nil, base: saving.next.map(\.base) ?? base)
     }
 }
