@@ -12,7 +12,6 @@ internal import Foundation
 ///
 /// The queue is pure: its inputs are facts, and its outputs are ``calls``.
 struct CacherQueue<Key: Hashable & Sendable>: Hashable {
-    /// A call that the engine starts.
     enum Call: Hashable, Sendable {
         case load(Key, Ticket)
         /// Saves or removes the record of a key, as its accepted content requires at this moment.
@@ -57,10 +56,8 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     /// Whether calls wait until the cacher is empty.
     var isBarred: Bool { isClearingDue || isClearing }
-    /// Whether no call runs or waits.
     var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
 
-    /// Returns the calls to start now, and forgets them.
     mutating func takeCalls() -> [Call] {
         defer { calls = [] }
         return calls
@@ -87,7 +84,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         startClearing()
     }
 
-    /// Starts the next call of a key.
     private mutating func advance(_ key: Key) {
         guard var lane = lanes[key], !lane.isRunning else { return }
         guard lane.load != nil || lane.needsWrite else {
@@ -114,7 +110,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     // MARK: Calls for all keys
 
-    /// A caller requests the keys of all records.
     mutating func list(_ id: CallerID) {
         if isBarred {
             blockedListings.append(id)

@@ -70,7 +70,6 @@ final class FetchScope: Sendable {
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    /// A fetch, and the key that it waits for.
     private struct Edge {
         let fetch: FetchScope
         let awaited: FetchedKey

@@ -20,7 +20,6 @@ package struct CommandMark: Hashable, Sendable {
     }
 }
 
-/// The change of a command to one content.
 package struct ShownCommand<Content: Sendable>: Sendable {
     package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.

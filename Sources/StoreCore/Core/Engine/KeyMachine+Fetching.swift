@@ -155,7 +155,6 @@ extension KeyMachine {
         }
     }
 
-    /// Records the failure of a fetch.
     mutating func fail(_ error: any Error, _ transition: inout Transition) {
         forgetFailure(into: &transition.leftovers)
         origin.failure = FetchFailure(error: error, holdsUntil: transition.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
@@ -188,7 +187,6 @@ extension KeyMachine {
         origin.failure = nil
     }
 
-    /// The record for memory; `nil` for none.
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
         guard var held = book.held, held.record.freshness.storage == .allowed else { return nil }

@@ -15,11 +15,9 @@ struct LiveStream<Content: Sendable> {
         /// It has not delivered a value, and is the key's fetch.
         case connecting(Flight)
         case connected(Ticket, since: MonotonicInstant)
-        /// The stream connects again at this time.
         case waiting(until: MonotonicInstant)
     }
 
-    /// The stream's last value.
     enum LastValue {
         case none
         /// The accepted content.
@@ -31,14 +29,12 @@ struct LiveStream<Content: Sendable> {
     var connection: Connection
     /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
     var attempt = 1
-    /// The time at which a silent connection ends.
     var silenceEnds: MonotonicInstant?
     var last: LastValue
 
     /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
     var revision = Ticket(number: 0)
     var lastSave: MonotonicInstant?
-    /// The time at which the last value is saved.
     var saveDue: MonotonicInstant?
     /// The time at which callers get stale content, if the stream waits after a connection without a value.
     var staleDue: MonotonicInstant?
@@ -105,7 +101,6 @@ extension KeyMachine {
         return true
     }
 
-    /// Begins a stream with its first connection.
     mutating func beginStream(_ flight: Flight, _ transition: inout Transition) {
         origin.phase = .streaming(OutOfLine(LiveStream(flight)))
         listen(&transition)

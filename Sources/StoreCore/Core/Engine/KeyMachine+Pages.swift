@@ -37,7 +37,6 @@ struct Side {
     var stamp: Stamp = 0
     var failure: (any Error)?
 
-    /// The running request.
     @inline(__always)
     var ticket: Ticket? { if case .loading(let ticket) = request { ticket } else { nil } }
     @inline(__always)
@@ -65,7 +64,6 @@ extension KeyMachine {
         return .fixed(canRequestAdditionalData: hasPage(direction))
     }
 
-    /// The distinguishing parts of a completed state.
     // Mutating, like `sight`.
     @inline(__always)
     var completedKind: Sight.Kind {
@@ -147,7 +145,6 @@ extension KeyMachine {
         return fetched.content != nil
     }
 
-    /// A page has arrived or failed.
     mutating func pageFinished(
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition
     ) {
@@ -332,7 +329,6 @@ extension KeyMachine {
 }
 
 extension KeyRules {
-    /// The loaded pages after the content was replaced.
     func resized(_ pages: LoadedPages?, from old: Content, to new: Content) -> LoadedPages? {
         guard var pages, let list else { return nil }
         let count = list.count(old)

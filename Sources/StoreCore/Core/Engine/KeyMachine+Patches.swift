@@ -132,7 +132,6 @@ extension KeyMachine {
         endTransition(&transition)
     }
 
-    /// Applies all patches to the accepted content again.
     mutating func rebuildOverlay(_ transition: inout Transition) {
         if let overlay = book.overlay { transition.discarded.append(overlay) }
         let links = book.linked?.value.overlay

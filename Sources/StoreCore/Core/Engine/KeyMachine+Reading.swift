@@ -273,7 +273,6 @@ extension KeyMachine {
 
     // MARK: Results
 
-    /// Resumes each caller for which `choose` returns a result.
     mutating func resumeCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerResult<Content>?) {
         for (id, need) in desk.callers {
             guard let result = choose(need) else { continue }

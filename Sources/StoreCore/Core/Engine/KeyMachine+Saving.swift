@@ -24,7 +24,6 @@ extension KeyMachine {
         return (record, base)
     }
 
-    /// The running save has ended.
     mutating func saveFinished(
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {
@@ -70,7 +69,6 @@ extension KeyMachine {
 
     // MARK: Failed saves
 
-    /// Records whether the last save failed.
     mutating func noteUnsavedChange(_ failed: SavePhase.Failure?, _ transition: inout Transition) {
         if failed != nil {
             transition.actions.append(.saveFailed)

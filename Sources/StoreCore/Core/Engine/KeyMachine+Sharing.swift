@@ -37,7 +37,6 @@ struct OutgoingChange: Hashable {
     var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
 }
 
-/// The origin of a change of the content.
 enum ContentChange: Hashable {
     /// A caller has set or removed the content.
     case set

@@ -102,7 +102,6 @@ extension KeyMachine {
         return book.revision
     }
 
-    /// Marks the content as out of date.
     mutating func invalidated(_ transition: inout Transition) {
         transition.isWriting = true
         if origin.isKnown {
@@ -178,7 +177,6 @@ extension KeyMachine {
         transition.publishes = true
     }
 
-    /// Requests that memory mirrors the accepted record.
     func mirror(_ transition: inout Transition) {
         if rules.hasFront { transition.mirrors = true }
     }

@@ -42,7 +42,6 @@ struct KeyMachine<Content: Sendable> {
         var publishes = false
         /// Whether the store itself causes the fact, so that a fetch started now has no caller.
         var isOwn = false
-        /// Whether observers get the new state.
         var isPublished = false
         /// Whether memory gets the record that `mirrored` returns.
         var mirrors = false
@@ -89,9 +88,7 @@ final class KeyRules<Content: Sendable>: Sendable {
     let policy: StorePolicy
     /// Whether memory in front of the cacher mirrors each accepted record.
     let hasFront: Bool
-    /// Whether there is a cacher to call.
     let hasBacking: Bool
-    /// Whether the store has an event hook.
     let reports: Bool
     /// The rules of a list; `nil` for content that is not a list.
     let list: ListRules<Content>?
@@ -102,7 +99,6 @@ final class KeyRules<Content: Sendable>: Sendable {
     /// The position of a shared cacher; `nil` if the cacher is not shared.
     let position: (@Sendable () -> Revision)?
     let isShared: Bool
-    /// Whether fetches inherit the context of their first callers.
     let inheritsContext: Bool
     /// Whether the origin pushes, so that a stream replaces single fetches.
     let isLive: Bool
@@ -177,7 +173,6 @@ extension KeyMachine {
             && saving.tried == book.revision
     }
 
-    /// The earliest time of an automatic fetch.
     private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
         max(origin.lastEnded?.advanced(by: interval) ?? .distantPast, origin.failure?.holdsUntil ?? .distantPast)
     }
@@ -202,7 +197,6 @@ extension KeyMachine {
         return due
     }
 
-    /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
         let wake =

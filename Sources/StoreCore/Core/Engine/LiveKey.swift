@@ -7,7 +7,6 @@ struct LiveKey {
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
-    /// The key's place among the live keys.
     let place: Int
 
     /// The callers that wait for a result of the machine.

@@ -16,7 +16,6 @@ struct SavePhase: Hashable {
         case invalidation
     }
 
-    /// The running call.
     private(set) var running: Save?
     /// Whether a call is requested: the first one, or the next one after a change during the running call.
     var isRequested = false

@@ -240,7 +240,6 @@ extension StoreEngine {
         }
     }
 
-    /// Empties memory.
     func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
         if let front { effects.leftovers.append(front.removeAll()) }
         // The indexes refer to the elements of lists that are forgotten.

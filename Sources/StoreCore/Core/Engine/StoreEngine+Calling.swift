@@ -245,7 +245,6 @@ extension GettingFrom {
 }
 
 extension StoreEngine {
-    /// The outcome of a request for a key's content.
     enum JoinOutcome: Sendable {
         case immediate(CallerResult<BoxedContent>)
         case waiting(SharedResult<CallerResult<BoxedContent>>, SharedResult<CallerResult<BoxedContent>>.Ticket)

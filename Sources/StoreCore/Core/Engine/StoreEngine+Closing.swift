@@ -79,7 +79,6 @@ extension StoreEngine {
         state.idleWaiters = []
     }
 
-    /// Whether the store is not closed.
     package var isOpen: Bool { !state.withLock { $0.isClosed } }
 
     func checkOpen() throws {

@@ -32,7 +32,6 @@ extension StoreEngine {
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
-    /// A delivery of a command begins.
     package func attemptCommand(_ id: UUID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in key.machine.commandAttempted(id, &transition) }
     }
@@ -190,7 +189,6 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 // The change is a patch of each live list, also of those without the element, because a page that arrives later may bring it. Idle lists
 // become live if they have the element, so that a hit in memory needs no look at the commands.
 
-/// A command that changes one element in every list.
 struct ElementCommand: Sendable {
     var shown: ShownCommand<BoxedContent>
     let isIn: @Sendable (_ list: BoxedContent) -> Bool
@@ -232,7 +230,6 @@ extension StoreEngine {
         }
     }
 
-    /// A delivery of a command begins.
     package func attemptElementCommand(_ id: UUID) {
         inEveryList { state in
             state.elementCommands[id]?.shown.mark.isAttempted = true
@@ -322,7 +319,6 @@ extension StoreEngine {
 }
 
 extension KeyMachine {
-    /// Whether content or a page is being fetched.
     fileprivate var isFetching: Bool { origin.flight != nil || sides.isLoading }
 
     /// A command was performed, and this list does not have its element.

@@ -68,7 +68,6 @@ extension StoreEngine {
 
     // MARK: Time
 
-    /// Starts a timer for the machine's next deadline.
     func arm(_ key: inout Key, _ effects: inout Effects) {
         guard let wake = key.machine.nextWake else { return }
         // A timer that fires early only checks again, so a deadline that keeps moving later needs no new timer.
@@ -117,7 +116,6 @@ final class FetchStarter: Sendable {
 
     deinit { work.put(nil) }
 
-    /// Runs a fetch in the task.
     func run(_ work: @escaping Work) -> Task<Void, Never> {
         self.work.put(work)
         return task

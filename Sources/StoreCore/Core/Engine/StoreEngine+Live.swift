@@ -7,7 +7,6 @@ internal import Foundation
 // Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
 
 extension StoreEngine {
-    /// Returns the work of a connection.
     func stream(
         _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
     ) -> FetchStarter.Work {
@@ -37,7 +36,6 @@ extension StoreEngine {
         }
     }
 
-    /// Returns the error that a closure throws.
     static func failure(of body: () async throws -> Void) async -> (any Error)? {
         do {
             try await body()

@@ -20,7 +20,6 @@ final class PrefetchBatch: Sendable {
 
     var isCancelled: Bool { keys.withLock { $0.isCancelled } }
 
-    /// Takes the next key; `nil` if none is left.
     func takeNext() -> BoxedKey? {
         let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> BoxedKey)? in
             guard keys.next < keys.count, let key = keys.key else { return nil }

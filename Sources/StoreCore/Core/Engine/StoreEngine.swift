@@ -18,7 +18,6 @@ package final class StoreEngine: Sendable {
     let follow: Follow?
     package let front: FrontMemory?
     package let backing: (any Cacher<BoxedKey, BoxedContent>)?
-    /// The cacher if it is shared.
     package let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
     let rules: KeyRules<BoxedContent>
     package let time: any TimeSource
@@ -61,7 +60,6 @@ package final class StoreEngine: Sendable {
         if !links.isEmpty { followEntities() }
     }
 
-    /// Turns the cacher's notices into events.
     private func observeNotices() {
         guard onEvent != nil, let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
         backing.observeNotices { [weak self] notice in

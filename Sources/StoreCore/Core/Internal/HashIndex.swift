@@ -47,7 +47,6 @@ package struct HashIndex: Sendable {
         }
     }
 
-    /// Allocates storage for a number of elements.
     @inlinable
     mutating func reserveCapacity(_ capacity: Int) {
         guard capacity * 4 > words.count * 3 else { return }
@@ -112,7 +111,6 @@ package struct HashIndex: Sendable {
         return inserted
     }
 
-    /// Changes the position of an element.
     @inlinable
     mutating func move(_ hash: UInt32, from position: Int, to newPosition: Int) {
         words[bucket(hash, position)] = Self.word(hash, newPosition)

@@ -10,7 +10,6 @@ package struct Lock<Value: ~Copyable>: ~Copyable {
     @usableFromInline let mutex: Mutex<Value>
     @usableFromInline let order = Atomic<UInt8>(0)
 
-    /// Creates an unlocked lock.
     @inlinable
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)

@@ -15,7 +15,6 @@ package final class WatchedState<State: Sendable>: Sendable {
         /// A list ends with its last waiter. No ticket of it may be given out again, because its waiters may be about to suspend.
         var lastTicket: WaiterList<Condition>.Ticket = 0
 
-        /// Takes out the waiters with a fulfilled condition.
         mutating func takeSatisfied(_ changes: ChangedParts) -> [WaiterList<Condition>.Waiter] {
             var satisfied = watchers.isEmpty ? [] : watchers.removeAll { $0(state) }
             guard !partWatchers.isEmpty else { return satisfied }
@@ -136,7 +135,6 @@ extension Duration {
     fileprivate static var longestTimeout: Duration { .seconds(100 * 366 * 86_400) }
 }
 
-/// The error of a wait whose timeout has passed.
 package struct WaitTimedOut: Error {}
 
 /// The parts of a state that have changed.
@@ -150,7 +148,6 @@ package struct ChangedParts: Sendable {
     /// Adds a part, unless all parts count as changed already.
     package mutating func insert(_ part: some Hashable) { parts?.insert(part.hashValue) }
 
-    /// Returns the changed parts, and forgets them.
     package mutating func take() -> ChangedParts {
         defer { self = .nothing }
         return self
