@@ -30,7 +30,8 @@ struct EngineState {
     var knownCommands: Set<UUID>?
     /// The commands that change one element in every list.
     var elementCommands: [UUID: ElementCommand] = [:]
-    var replacedKeys = ReplacedKeys()
+    /// The keys that have replaced temporary ones.
+    var replacedKeys = TemporaryKeys<BoxedKey, BoxedKey>()
     /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those
     /// that have another creation now.
     var abandonedKeys = TemporaryKeys<BoxedKey, Bool>()

@@ -114,13 +114,13 @@ extension StoreEngine {
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let (updated, refused, id) = (content, attempts, nextID())
-            let admission: Admission? = transition(param) { key, transition in
-                guard key.machine.book.revision == revision else { return .immediate(.outdated) }
-                let newRevision = key.machine.updated(updated, as: .derived, &transition)
-                _ = key.editsEnded(refused)
-                return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
-            }
-            guard let admission else { return false }
+            let admission =
+                transition(param) { key, transition -> Admission in
+                    guard key.machine.book.revision == revision else { return .immediate(.outdated) }
+                    let newRevision = key.machine.updated(updated, as: .derived, &transition)
+                    _ = key.editsEnded(refused)
+                    return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
+                } ?? .immediate(.failure(StoreError.closedStore))
             // Only a shared cacher refuses a save.
             if shared != nil, case .waiting = admission { attempts.append(id) }
             switch await value(of: admission, id, param, .allSaved) {

@@ -148,9 +148,6 @@ extension StoreEngine {
     }
 }
 
-/// The keys that have replaced temporary ones.
-typealias ReplacedKeys = TemporaryKeys<BoxedKey, BoxedKey>
-
 /// A note for each temporary key that no longer has a command which will create its entity.
 ///
 /// A screen may name a temporary key long after that, so no event ends an entry. The number of entries is bounded instead, because each

@@ -54,7 +54,7 @@ package final class StoreEngine: Sendable {
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            list: list, position: shared.map { shared -> @Sendable () -> Revision in { shared.position } }, isLive: follow != nil)
+            list: list, position: shared.map { shared -> (@Sendable () -> Revision) in { shared.position } }, isLive: follow != nil)
         observeNotices()
         observeChanges()
         if !links.isEmpty { followEntities() }
