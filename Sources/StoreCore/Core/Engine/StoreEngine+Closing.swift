@@ -62,10 +62,9 @@ extension StoreEngine {
     /// Counts the background work of the cacher of a released engine, such as a scan or the end of a lease, until it has ended.
     func settleLater() {
         guard let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
-        let running = fetches.running
-        running.update { $0 += 1 }
+        let (running, work) = (fetches.running, WorkScope(fetches.running))
         Task.detached {
-            defer { running.update { $0 -= 1 } }
+            defer { work.end() }
             // The end of a canceled fetch ends its lease. Nothing cancels this task.
             try? await running.wait { $0 == 1 ? () : nil }
             await backing.settle()

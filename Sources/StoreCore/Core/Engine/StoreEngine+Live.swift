@@ -82,10 +82,9 @@ extension StoreEngine {
         }
         guard let backing, !records.isEmpty else { return }
         // The scope may be closed meanwhile.
-        let running = fetches.running
-        running.update { $0 += 1 }
+        let work = WorkScope(fetches.running)
         Task.detached { [shared, onEvent] in
-            defer { running.update { $0 -= 1 } }
+            defer { work.end() }
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
