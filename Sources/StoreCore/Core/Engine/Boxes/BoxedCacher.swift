@@ -50,9 +50,7 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
             }
         }
     }
-}
 
-extension BoxedCacher {
     func settle() async { await (cacher as? any NoticingCacher<Param, Value>)?.settle() }
 }
 
