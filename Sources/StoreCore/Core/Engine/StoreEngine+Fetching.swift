@@ -121,17 +121,3 @@ final class FetchStarter: Sendable {
         return task
     }
 }
-
-extension StoreEngine {
-    /// Keeps the context of the caller or observer that requested a read of the cache, for a fetch that may follow.
-    func keepContext(of param: BoxedKey, _ state: inout EngineState) {
-        guard rules.inheritsContext, state.starters[param] == nil else { return }
-        state.starters[param] = FetchStarter()
-    }
-
-    /// Returns the context of a fetch that begins in this transition; `nil` for a detached one.
-    func takeContext(of param: BoxedKey, isOwn: Bool, _ state: inout EngineState) -> FetchStarter? {
-        guard rules.inheritsContext else { return nil }
-        return state.starters.removeValue(forKey: param) ?? (isOwn ? nil : FetchStarter())
-    }
-}

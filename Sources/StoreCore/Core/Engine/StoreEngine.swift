@@ -178,7 +178,8 @@ package final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
-            keepContext(of: key.param, &state)
+            // The context of the caller or observer that requests the read, for a fetch that may follow.
+            if rules.inheritsContext, state.starters[key.param] == nil { state.starters[key.param] = FetchStarter() }
             state.queue.load(key.param, ticket)
         case .readEnded:
             state.starters[key.param] = nil
@@ -191,7 +192,11 @@ package final class StoreEngine: Sendable {
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             let work = work(of: order, ticket, for: &key, at: start)
-            let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
+            var starter: FetchStarter?
+            if rules.inheritsContext {
+                // A fetch that the store begins itself has no context.
+                starter = state.starters.removeValue(forKey: key.param) ?? (transition.isOwn ? nil : FetchStarter())
+            }
             // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of others.
             let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))
