@@ -170,12 +170,13 @@ struct CallerGroupTests {
         let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         let callerGroup = try #require(bench.store.callerGroup(1))
+        let id = bench.store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.callerGroup?.id } ?? 0
         // The last caller has left. A new one arrives before the engine is notified.
         #expect(callerGroup.remove(1))
         #expect(await leaves.outcome == "CancellationError")
         let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        bench.store.dissolve(callerGroup, of: 1)
+        bench.store.dissolve(callerGroup, id, of: 1)
         #expect(bench.store.callerGroup(1) === callerGroup)
         try await bench.fetcher.started(count: 1)
         bench.time.advance(by: .seconds(10))
@@ -187,7 +188,7 @@ struct CallerGroupTests {
         bench.fetcher.hold()
         let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        bench.store.dissolve(callerGroup, of: 1)
+        bench.store.dissolve(callerGroup, id, of: 1)
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()
         #expect(try await next.value == 2)

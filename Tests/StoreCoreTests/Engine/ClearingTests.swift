@@ -48,7 +48,7 @@ struct ClearingTests {
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.callers(1)
         let second = Task { [store = bench.store] in try await store.clear() }
-        try await until("the second clear waits") { bench.store.engine.state.withLock { $0.queue.nextClearers?.count == 1 } }
+        try await until("the second clear waits") { bench.store.engine.state.withLock { $0.nextClearing != nil } }
         bench.cacher.release()
         await update.value
         try await first.value

@@ -260,7 +260,7 @@ struct ReleasingTests {
             await update.value
         }
         let second = Task { try await store.clear() }
-        if backing != .memory { try await until("the second clear waits") { store.engine.state.withLock { $0.queue.nextClearers != nil } } }
+        if backing != .memory { try await until("the second clear waits") { store.engine.state.withLock { $0.nextClearing != nil } } }
         gated.release()
         for clear in [first, second] { try await clear.value }
         try await until("all guests are released") { farewells.current == 3 }

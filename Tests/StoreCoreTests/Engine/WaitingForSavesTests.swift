@@ -380,7 +380,7 @@ extension Bench {
     /// Waits until the given numbers of calls wait for the running clear() and for the next one.
     fileprivate func clearers(served: Int, waiting: Int) async throws {
         try await until("\(served) and \(waiting) calls wait to clear") {
-            self.store.engine.state.withLock { $0.queue.clearers?.count == served && ($0.queue.nextClearers?.count ?? 0) == waiting }
+            self.store.engine.state.withLock { $0.clearing?.count == served && ($0.nextClearing?.count ?? 0) == waiting }
         }
     }
 }

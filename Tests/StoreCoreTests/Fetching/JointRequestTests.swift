@@ -56,7 +56,7 @@ struct JointRequestTests {
         let task = request.start { try? await mayEnd.wait { $0 ? () : nil } }
         #expect(running.current == 3 && other.current == 1)
         for member in members { member.leave() }
-        for scope in scopes { scope.end() }
+        for scope in scopes { scope.work.end() }
         #expect(running.current == 1 && other.current == 0)
         mayEnd.update { $0 = true }
         await task.value

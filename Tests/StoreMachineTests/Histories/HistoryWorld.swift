@@ -69,7 +69,7 @@ final class HistoryWorld: Sendable {
                     + (key.callerGroup?.result.suspendedCount ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
-            let waiting = callers + state.clearers.values.count { $0.suspendedCount > 0 }
+            let waiting = callers + (state.clearing?.suspendedCount ?? 0) + (state.nextClearing?.suspendedCount ?? 0)
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
             let joined = keys.flatMap { $0.observers.all }
             if here.2 != observers || joined.count != observers { return "observers: \(here.2) of \(observers), \(joined.count) joined" }

@@ -61,8 +61,8 @@ struct CacherQueueTests {
         var queue = CacherQueue<Int>()
         let began = Date(timeIntervalSince1970: 100)
         for fails in [true, true, false] {
-            queue.removeAll(1)
-            _ = queue.clearingEnded(began: began, fails: fails)
+            queue.removeAll()
+            queue.clearingEnded(began: began, fails: fails)
             // The date counts for the records of other users only.
             #expect(queue.isCleared(0, nil) == fails)
             #expect(queue.isCleared(0, began) == fails)
@@ -78,7 +78,7 @@ struct CacherQueueTests {
 
 /// An event of the queue.
 private enum QueueEvent: Hashable {
-    case load(Int), write(Int), list, removeAll, awaitClearing, leave(CallerID), end(QueueCall)
+    case load(Int), write(Int), list, removeAll, end(QueueCall)
 }
 
 private typealias QueueCall = CacherQueue<Int>.Call
@@ -88,14 +88,13 @@ private struct QueueWorld: Hashable {
     var queue = CacherQueue<Int>()
     var waiting: [QueueCall] = []
     var running: [QueueCall] = []
-    var next: Set<CallerID>?
-    var served: Set<CallerID>?
+    var isClearingDue = false
+    var isClearing = false
     /// How many requests of each kind are still to come.
     var loads = [1, 1]
     var writes = [2, 2]
     var lists = 1
     var clears = 2
-    var waits = 1
     var violation: String?
 
     var events: [QueueEvent] {
@@ -108,8 +107,7 @@ private struct QueueWorld: Hashable {
         }
         if lists > 0 { events.append(.list) }
         if clears > 0 { events.append(.removeAll) }
-        if waits > 0 { events.append(.awaitClearing) }
-        return events + (next ?? []).union(served ?? []).map { .leave($0) }
+        return events
     }
 
     mutating func apply(_ event: QueueEvent) {
@@ -129,18 +127,8 @@ private struct QueueWorld: Hashable {
         case .removeAll:
             clears -= 1
             waiting.removeAll { if case .write = $0 { true } else { false } }
-            let id = CallerID(1 + clears)
-            next = (next ?? []).union([id])
-            queue.removeAll(id)
-        case .awaitClearing:
-            waits -= 1
-            let isDue = next != nil || served != nil
-            if next?.insert(9) == nil { served?.insert(9) }
-            if queue.awaitClearing(9) != isDue { violation = "waits for a clear that is not due" }
-        case .leave(let id):
-            next?.remove(id)
-            served?.remove(id)
-            queue.clearerLeft(id)
+            isClearingDue = true
+            queue.removeAll()
         case .end(let call): end(call)
         }
         start()
@@ -152,19 +140,18 @@ private struct QueueWorld: Hashable {
         case .load(let key, _), .write(let key): queue.callEnded(key)
         case .keys: queue.listingEnded()
         case .removeAll:
-            let ended = queue.clearingEnded(began: Date(timeIntervalSince1970: 0), fails: false)
-            if ended != served { violation = "resumes \(ended) instead of \(served ?? [])" }
-            served = nil
+            queue.clearingEnded(began: Date(timeIntervalSince1970: 0), fails: false)
+            isClearing = false
         }
     }
 
     /// Starts the requests that may start, and compares them with the queue's.
     private mutating func start() {
         var started: [QueueCall] = []
-        if next != nil, served == nil, running.isEmpty {
-            (served, next) = (next, nil)
+        if isClearingDue, running.isEmpty {
+            (isClearing, isClearingDue) = (true, false)
             started = [.removeAll]
-        } else if next == nil, served == nil {
+        } else if !isClearingDue, !isClearing {
             for call in waiting where !running.contains(where: { $0.blocks(call) }) && !started.contains(where: { $0.blocks(call) }) {
                 started.append(call)
             }
@@ -175,11 +162,11 @@ private struct QueueWorld: Hashable {
         if Set(calls) != Set(started) || calls.count != started.count { violation = "starts \(calls) instead of \(started)" }
         if queue.running != running.count(where: { $0 != .removeAll }) { violation = "counts \(queue.running) running calls" }
         if running.contains(.removeAll), running.count > 1 { violation = "empties the cacher during \(running)" }
-        if queue.isBarred != (next != nil || served != nil) { violation = "bars calls although no clear is due" }
+        if queue.isBarred != (isClearingDue || isClearing) { violation = "bars calls although no clear is due" }
     }
 
     /// Whether nothing runs or waits.
-    var isIdle: Bool { waiting.isEmpty && running.isEmpty && next == nil && served == nil && queue.isEmpty }
+    var isIdle: Bool { waiting.isEmpty && running.isEmpty && !isClearingDue && !isClearing && queue.isEmpty }
 }
 
 extension QueueCall {

@@ -295,7 +295,7 @@ final class SharedModel {
             let id = lastID
             transition(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
         case .removeAll:
-            user.queue.removeAll(0)
+            user.queue.removeAll()
             transition(user) { $0.clearedWithCacher(&$1) }
         }
     }
@@ -410,7 +410,7 @@ final class SharedModel {
         case .save(_, _, .superseded(let newer, let revision)?):
             transition(user) { [self] in $0.saveSuperseded(by: newer.map { held($0) }, revision, &$1) }
             user.queue.callEnded(0)
-        case .removeAll: _ = user.queue.clearingEnded(began: clock.date, fails: false)
+        case .removeAll: user.queue.clearingEnded(began: clock.date, fails: false)
         case .save(_, _, nil): break
         }
         startCalls(user)

@@ -6,7 +6,7 @@ struct ReplacedKeysTests {
     private func key(_ number: Int) -> BoxedKey { BoxedKey(number) }
 
     @Test func `C15, O8: the newest replaced keys are remembered, and the oldest forgotten`() {
-        var keys = ReplacedKeys(limit: 3)
+        var keys = TemporaryKeys<BoxedKey, BoxedKey>(limit: 3)
         #expect(keys.isEmpty)
         for number in 1...100 {
             keys.replace(key(number), with: key(-number))
@@ -16,7 +16,7 @@ struct ReplacedKeysTests {
     }
 
     @Test func `O8: a key that is replaced again keeps its place`() {
-        var keys = ReplacedKeys(limit: 2)
+        var keys = TemporaryKeys<BoxedKey, BoxedKey>(limit: 2)
         keys.replace(key(1), with: key(10))
         keys.replace(key(1), with: key(11))
         keys.replace(key(2), with: key(20))

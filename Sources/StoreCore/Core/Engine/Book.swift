@@ -35,6 +35,8 @@ struct HeldRecord<Content: Sendable> {
     var deadline: MonotonicInstant
     /// Whether the record only stands in for that of the origin, so that it is not saved.
     var isStandIn = false
+    /// Whether an observed key is fetched again at the deadline. False without a deadline, and for a record that arrived expired (C10).
+    var refetchesAtDeadline = false
 
     /// Creates a record from the origin or from an update, dated now. Reads the clock only if the record expires.
     init(
@@ -79,6 +81,8 @@ struct HeldRecord<Content: Sendable> {
 
     mutating func invalidate() {
         record.isInvalidated = true
-        deadline = .distantPast
+        (deadline, refetchesAtDeadline) = (.distantPast, false)
     }
+
+    mutating func neverExpire() { (deadline, refetchesAtDeadline) = (.distantFuture, false) }
 }

@@ -12,7 +12,6 @@ internal import Foundation
 ///
 /// The queue is pure: its inputs are facts, and its outputs are ``calls``.
 struct CacherQueue<Key: Hashable & Sendable>: Hashable {
-    /// A call that the engine starts.
     enum Call: Hashable, Sendable {
         case load(Key, Ticket)
         /// Saves or removes the record of a key, as its accepted content requires at this moment.
@@ -38,10 +37,10 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// The calls that wait for the barrier, oldest first.
     private var blockedKeys: [Key] = []
     private var blockedListings: [CallerID] = []
-    /// The callers of a `removeAll` that has not started; `nil` if none is due.
-    private(set) var nextClearers: Set<CallerID>?
-    /// The callers of the running `removeAll`; `nil` if none runs.
-    private(set) var clearers: Set<CallerID>?
+    /// Whether a `removeAll` starts as soon as no call runs.
+    private var isClearingDue = false
+    /// Whether `removeAll` runs.
+    private(set) var isClearing = false
     /// The start of the last `removeAll`, if that failed.
     private var failedClearing: Date?
     /// The keys that were saved or removed since that failure.
@@ -64,12 +63,9 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     }
 
     /// Whether calls wait until the cacher is empty.
-    var isBarred: Bool { nextClearers != nil || clearers != nil }
-    var isClearing: Bool { clearers != nil }
-    /// Whether no call runs or waits.
+    var isBarred: Bool { isClearingDue || isClearing }
     var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
 
-    /// Returns the calls to start now, and forgets them.
     mutating func takeCalls() -> [Call] {
         defer { calls = [] }
         return calls
@@ -96,7 +92,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         startClearing()
     }
 
-    /// Starts the next call of a key.
     private mutating func advance(_ key: Key) {
         guard var lane = lanes[key], !lane.isRunning else { return }
         guard lane.load != nil || lane.needsWrite else {
@@ -123,7 +118,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
 
     // MARK: Calls for all keys
 
-    /// A caller requests the keys of all records.
     mutating func list(_ id: CallerID) {
         if isBarred {
             blockedListings.append(id)
@@ -141,49 +135,28 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// A caller requests an empty cacher.
     ///
     /// Writes that wait are dropped, because the cacher must not get their content any longer.
-    mutating func removeAll(_ id: CallerID) {
+    mutating func removeAll() {
         for (key, lane) in lanes where lane.needsWrite { lanes[key]?.needsWrite = false }
         // For callers that arrive while the cacher is being emptied, the cacher is emptied again.
-        nextClearers = (nextClearers ?? []).union([id])
+        isClearingDue = true
         startClearing()
     }
 
-    /// Lets a caller wait for the last `removeAll` that has been requested.
-    ///
-    /// - Returns: `false` if none has.
-    mutating func awaitClearing(_ id: CallerID) -> Bool {
-        if nextClearers?.insert(id) != nil { return true }
-        return clearers?.insert(id) != nil
-    }
-
-    /// A caller no longer waits for `removeAll`, which continues.
-    mutating func clearerLeft(_ id: CallerID) {
-        nextClearers?.remove(id)
-        clearers?.remove(id)
-    }
-
-    /// The cacher has been emptied, or failed.
-    ///
-    /// - Parameters:
-    ///   - began: The start of the call.
-    ///   - fails: Whether the cacher failed.
-    /// - Returns: The callers that waited for it.
-    mutating func clearingEnded(began: Date, fails: Bool) -> Set<CallerID> {
+    /// The cacher has been emptied, or failed. `began` is the start of the call.
+    mutating func clearingEnded(began: Date, fails: Bool) {
         (failedClearing, savedKeys) = (fails ? began : nil, [])
-        let ended = clearers ?? []
-        clearers = nil
+        isClearing = false
         startClearing()
-        guard !isBarred else { return ended }
+        guard !isBarred else { return }
         let (keys, listings) = (blockedKeys, blockedListings)
         (blockedKeys, blockedListings) = ([], [])
         for key in keys { advance(key) }
         for id in listings { list(id) }
-        return ended
     }
 
     private mutating func startClearing() {
-        guard nextClearers != nil, clearers == nil, running == 0 else { return }
-        (clearers, nextClearers) = (nextClearers, nil)
+        guard isClearingDue, !isClearing, running == 0 else { return }
+        (isClearing, isClearingDue) = (true, false)
         calls.append(.removeAll)
     }
 
@@ -226,7 +199,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     ///
     /// - Parameters:
     ///   - interval: The least time between two attempts of one key.
-    ///   - now: The present moment.
     ///   - mayRetry: Returns whether a key can be saved again now. A key that cannot be saved does not block the keys behind it.
     func nextRetry(
         after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool

@@ -12,8 +12,9 @@ struct Desk {
     var forceRefreshPending = false
     /// Whether the content was invalidated before the cache was read.
     var invalidatePending = false
+    /// Whether a trigger came too early and waits for its time.
+    var triggerPending = false
 
-    /// Whether an observer or a caller wants a fetch.
     var wantsFetch: Bool { observers > 0 || fetchCallers > 0 }
 
     /// Whether a caller waits for content or a page, and not for a refresh alone.
@@ -81,11 +82,9 @@ enum CallerNeed: Hashable, Sendable {
     case savedEdit(Ticket)
     /// The save of all content accepted so far, including failed saves.
     case allSaved
-    /// A page at one side of the list.
     case page(PageDirection, continueWhenError: Bool)
     /// A page of a list that is being fetched. The caller is resumed without a page when the fetch ends.
     case pageAfterFetch
-    /// A page that an earlier caller has requested.
     case joinedPage(PageDirection)
 
     /// Whether the caller keeps a fetch running. A caller that waits only for the cacher does not.
@@ -125,7 +124,6 @@ enum CallerResult<Content: Sendable>: Sendable {
     case cancelled
 }
 
-/// The outcome of a caller's arrival.
 enum Admission: Sendable {
     case immediate(CallerResult<BoxedContent>)
     case waiting(SharedResult<CallerResult<BoxedContent>>)

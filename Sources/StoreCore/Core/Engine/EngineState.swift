@@ -12,9 +12,12 @@ struct EngineState {
     /// The one counter of epochs, tickets, and revisions.
     var tickets = TicketCounter()
     var events: UInt64 = 0
-    /// The calls of the cacher, and the callers of the calls that concern all keys.
+    /// The calls of the cacher, and the results of the calls that concern all keys.
     var queue = CacherQueue<BoxedKey>()
-    var clearers: [CallerID: ClearingResult] = [:]
+    /// The result of the removal of all records that runs.
+    var clearing: ClearingResult?
+    /// The result of a removal that has not started.
+    var nextClearing: ClearingResult?
     var listings: [CallerID: ListingResult] = [:]
     /// The callers inside calls of the cacher: the awaited key and result, and the call with its running state.
     var insideCallers: [CallerID: (param: BoxedKey, need: CallerNeed, inside: StoreEngine.CacherCall)] = [:]
@@ -28,7 +31,7 @@ struct EngineState {
     /// The commands that change one element in every list.
     var elementCommands: [UUID: ElementCommand] = [:]
     /// The keys that have replaced temporary ones.
-    var replacedKeys = ReplacedKeys()
+    var replacedKeys = TemporaryKeys<BoxedKey, BoxedKey>()
     /// The temporary keys of entities that are not created, because the creation has failed or was taken back; `false` for those
     /// that have another creation now.
     var abandonedKeys = TemporaryKeys<BoxedKey, Bool>()
@@ -65,7 +68,7 @@ struct EngineState {
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
         effects.retired.append(key.param)
-        idleIndexes.keep(key.machine.sides?.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
+        idleIndexes.keep(key.machine.sides.mergeIndex, of: key.param, key.machine.book.held?.record.details, &effects.leftovers)
         if let content = key.machine.book.held?.record.content { effects.discarded.append(content) }
         if let overlay = key.machine.book.overlay { effects.discarded.append(overlay) }
         key.machine.forgetFailures(into: &effects.leftovers)

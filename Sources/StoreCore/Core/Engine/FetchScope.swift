@@ -38,14 +38,13 @@ final class FetchedKey: Sendable {
 }
 
 /// A running fetch, bound to its task and inherited by its child tasks.
-final class FetchScope: CountedScope {
+final class FetchScope: Sendable {
     @TaskLocal private static var current: FetchScope?
 
     /// The place of the fetch in the graph of waits.
     let key: FetchedKey
-    /// The number of running fetches of the store; those of several stores for the request of a batch.
-    let running: Few<WatchedState<Int>>
-    private let work = Lock(CountedWork())
+    /// Counts the fetch in its store, or in several stores for the request of a batch.
+    let work: WorkScope
     private let hasReturned = Atomic(false)
 
     /// Whether the fetch has ended. Its child tasks may continue, but no fetch waits for them.
@@ -53,11 +52,8 @@ final class FetchScope: CountedScope {
 
     init(_ key: FetchedKey, _ running: Few<WatchedState<Int>>) {
         self.key = key
-        self.running = running
-        running.forEach { $0.update { $0 += 1 } }
+        work = WorkScope(running)
     }
-
-    func withWork<Result: Sendable>(_ body: (inout CountedWork) -> Result) -> Result { work.withLock { body(&$0) } }
 
     /// The running fetch of the current task; `nil` outside fetches and after the fetch has ended.
     static var active: FetchScope? {
@@ -74,7 +70,6 @@ final class FetchScope: CountedScope {
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    /// A fetch, and the key that it waits for.
     private struct Edge {
         let fetch: FetchScope
         let awaited: FetchedKey
@@ -145,19 +140,13 @@ extension StoreEngine {
         if need == .origin || need == .refresh, let key = identity(of: param), !wait.begin(awaiting: key) {
             return .failure(reentrance(param))
         }
-        switch admit(id, to: param, { _, _ in need }) {
-        case .immediate(let result):
-            return result
-        case .waiting(let result):
-            // A key that is no longer live has resumed the caller already.
-            if let key = identity(of: param), !wait.begin(awaiting: key) {
-                release(id, of: param)
-                return .failure(reentrance(param))
-            }
-            // A fetch may have the context of a call of the own cacher.
-            if waitsForItself() { return await valueInsideCall(result, id, param, need) }
-            return await result.value { release(id, of: param) }
+        let admission = admit(id, to: param) { _, _ in need }
+        // A key that is no longer live has resumed the caller already.
+        if case .waiting = admission, let key = identity(of: param), !wait.begin(awaiting: key) {
+            release(id, of: param)
+            return .failure(reentrance(param))
         }
+        return await value(of: admission, id, param, need)
     }
 
     private func reentrance(_ param: BoxedKey) -> StoreError {

@@ -29,7 +29,6 @@ struct Fetched<Content: Sendable>: Sendable {
         self.details = details
     }
 
-    /// Converts an origin's response; `content` boxes its value.
     @inlinable
     init<Value>(_ response: OriginResponse<Value>, _ content: (Value) -> Content) {
         switch response.result {

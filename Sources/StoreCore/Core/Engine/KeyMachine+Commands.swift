@@ -20,7 +20,6 @@ package struct CommandMark: Hashable, Sendable {
     }
 }
 
-/// The change of a command to one content.
 package struct ShownCommand<Content: Sendable>: Sendable {
     package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
@@ -44,11 +43,6 @@ package enum CreatedContent<Content: Sendable>: Sendable {
 
 extension KeyMachine {
     /// Shows the changes of commands, in place of the patches of their older payloads and of the command that they supersede.
-    ///
-    /// - Parameters:
-    ///   - commands: The commands in their order.
-    ///   - superseded: A command with a patch that is removed.
-    ///   - transition: The transition.
     mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ transition: inout Transition) {
         let known = book.patches.count
         if commands.count == 1, let id = commands.first?.mark.id {
@@ -124,7 +118,7 @@ extension KeyMachine {
                 transition.isWriting = true
                 book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)
-                if book.patches.isEmpty { wakes.refetchesAfterMutations = false }
+                if book.patches.isEmpty { origin.refetchesAfterMutations = false }
                 applyInvalidation(&transition)
                 endTransition(&transition)
             } else {
@@ -205,8 +199,8 @@ extension KeyMachine {
     /// - Returns: `false` if a fetch must begin.
     mutating func endsWithoutOrigin(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
         if !book.patches.isEmpty, isTemporary {
-            (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
-            book.held?.deadline = .distantFuture
+            desk.triggerPending = false
+            book.held?.neverExpire()
             resumeWithContent(&transition)
             resumeCallers(&transition) { $0 == .refresh ? .done : nil }
             return true
@@ -247,7 +241,8 @@ extension KeyMachine {
 
     /// Fails a request for a fetch that would have no result.
     mutating func refuse(_ error: StoreError, _ transition: inout Transition) {
-        (wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false)
+        desk.triggerPending = false
+        book.held?.refetchesAtDeadline = false
         transition.publishes = true
         flightFailed(error, &transition)
     }
@@ -258,8 +253,7 @@ extension KeyMachine {
         record.freshness.storage = .forbidden
         transition.noteChanged(from: book.held?.record.content)
         accept(record, .set, &transition)
-        book.held?.deadline = .distantFuture
-        wakes.refetchesAtDeadline = false
+        book.held?.neverExpire()
     }
 
     /// The key turns out to be temporary, and another key has replaced it: ends the fetch of this one.
@@ -296,13 +290,7 @@ extension KeyMachine {
 
     /// The entity of this key was created under a temporary one.
     ///
-    /// - Parameters:
-    ///   - id: The command.
-    ///   - known: The part of the entity's content that is known.
-    ///   - shown: The content of the temporary key.
-    ///   - isObserved: Whether the temporary key has observers, which will observe this key.
-    ///   - moved: The patches of the temporary key.
-    ///   - transition: The transition.
+    /// - Parameter isObserved: Whether the temporary key has observers, which will observe this key.
     /// - Returns: The commands that the content contains, once it is saved.
     mutating func commandCreated(
         _ id: UUID, _ known: CreatedContent<Content>, shown: Content, isObserved: Bool, _ moved: [Patch<Content>],
@@ -359,7 +347,6 @@ extension KeyMachine {
         // Not newer than a running fetch, so that the result replaces it.
         transition.noteFetched(origin.flight?.stamp, over: nil)
         settleLinks(&transition)
-        wakes.refetchesAtDeadline = false
         contentReplaced()
         rebuildOverlay(&transition)
         mirror(&transition)

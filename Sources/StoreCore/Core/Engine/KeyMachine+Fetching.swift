@@ -50,8 +50,8 @@ extension KeyMachine {
 
     /// Any fetch serves a trigger. Expired content causes one automatic fetch, even if that fails (C10).
     mutating func automaticFetchBegins(_ transition: inout Transition) {
-        wakes.triggerPending = false
-        if let held = book.held, !held.isValid(at: transition.now) { wakes.refetchesAtDeadline = false }
+        desk.triggerPending = false
+        if let held = book.held, !held.isValid(at: transition.now) { book.held?.refetchesAtDeadline = false }
     }
 
     /// Cancels the running fetch. Its result is dropped (C5).
@@ -82,7 +82,7 @@ extension KeyMachine {
 
     /// The grace period of an unwanted fetch has ended. Cancels the fetch and silently restores the state before it (C9).
     mutating func cancelUnwanted(_ transition: inout Transition) {
-        wakes.graceEnds = nil
+        origin.graceEnds = nil
         dropFlight(&transition)
         supersedePages(&transition)
     }
@@ -119,7 +119,7 @@ extension KeyMachine {
             accept(
                 CacheRecord(content: content, fetchedAt: date, details: fetched.details), at: arrival, .fetched(over: flight.base),
                 &transition)
-            wakes.refetchesAfterMutations = false
+            origin.refetchesAfterMutations = false
         } else {
             guard flight.revalidates, var record = book.held?.record else {
                 flightFailed(
@@ -155,7 +155,6 @@ extension KeyMachine {
         }
     }
 
-    /// Records the failure of a fetch.
     mutating func fail(_ error: any Error, _ transition: inout Transition) {
         forgetFailure(into: &transition.leftovers)
         origin.failure = FetchFailure(error: error, holdsUntil: transition.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
@@ -179,7 +178,7 @@ extension KeyMachine {
     /// Drops the failures of the last fetch and the last pages. The errors are user objects, so they are released later.
     mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
-        sides?.forgetFailures(into: &leftovers)
+        sides.forgetFailures(into: &leftovers)
     }
 
     mutating func forgetFailure(into leftovers: inout [any Sendable]) {
@@ -188,7 +187,6 @@ extension KeyMachine {
         origin.failure = nil
     }
 
-    /// The record for memory; `nil` for none.
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
         guard var held = book.held, held.record.freshness.storage == .allowed else { return nil }

@@ -15,11 +15,9 @@ struct LiveStream<Content: Sendable> {
         /// It has not delivered a value, and is the key's fetch.
         case connecting(Flight)
         case connected(Ticket, since: MonotonicInstant)
-        /// The stream connects again at this time.
         case waiting(until: MonotonicInstant)
     }
 
-    /// The stream's last value.
     enum LastValue {
         case none
         /// The accepted content.
@@ -31,14 +29,12 @@ struct LiveStream<Content: Sendable> {
     var connection: Connection
     /// The number of this attempt to connect, from 1. Starts over after a connection that has lasted for a while.
     var attempt = 1
-    /// The time at which a silent connection ends.
     var silenceEnds: MonotonicInstant?
     var last: LastValue
 
     /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
     var revision = Ticket(number: 0)
     var lastSave: MonotonicInstant?
-    /// The time at which the last value is saved.
     var saveDue: MonotonicInstant?
     /// The time at which callers get stale content, if the stream waits after a connection without a value.
     var staleDue: MonotonicInstant?
@@ -96,7 +92,7 @@ extension KeyMachine {
     mutating func joinStream(forceRefresh: Bool, _ transition: inout Transition) -> Bool {
         guard origin.isStreaming else { return false }
         // A trigger may have come too early.
-        let isTriggered = wakes.triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
+        let isTriggered = desk.triggerPending && automaticFetchDue.map { $0 <= transition.now } == true
         guard !forceRefresh, !isTriggered else {
             cancelStream(&transition)
             return false
@@ -105,7 +101,6 @@ extension KeyMachine {
         return true
     }
 
-    /// Begins a stream with its first connection.
     mutating func beginStream(_ flight: Flight, _ transition: inout Transition) {
         origin.phase = .streaming(OutOfLine(LiveStream(flight)))
         listen(&transition)
@@ -205,7 +200,6 @@ extension KeyMachine {
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)
         book.held = HeldRecord(record, deadline: .distantFuture)
-        wakes.refetchesAtDeadline = false
         book.epoch = transition.tickets.next()
         contentReplaced()
         forgetFailures(into: &transition.leftovers)
@@ -239,7 +233,7 @@ extension KeyMachine {
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = book.revision
         origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
-        if wakes.refetchesAfterMutations { wakes.refetchesAfterMutations = false }
+        if origin.refetchesAfterMutations { origin.refetchesAfterMutations = false }
         if desk.fetchCallers > 0 { resumeAfterFetch(&transition) }
     }
 
@@ -329,8 +323,8 @@ extension KeyMachine {
     private mutating func connectionIsOver(_ dated: HeldRecord<Content>?, _ transition: inout Transition) {
         origin.lastEnded = transition.now
         transition.publishes = true
-        guard let dated else { return }
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
+        guard var dated else { return }
+        dated.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && dated.expires(after: transition.now)
         book.held = dated
         acceptedContentChanged(.derived, &transition)
     }

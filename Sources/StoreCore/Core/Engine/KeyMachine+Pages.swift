@@ -37,7 +37,6 @@ struct Side {
     var stamp: Stamp = 0
     var failure: (any Error)?
 
-    /// The running request.
     @inline(__always)
     var ticket: Ticket? { if case .loading(let ticket) = request { ticket } else { nil } }
     @inline(__always)
@@ -59,18 +58,17 @@ enum PageKeys: Hashable, Sendable {
 extension KeyMachine {
     @inline(__always)
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
-        guard sides != nil else { return .none }
+        guard rules.isList else { return .none }
         if isLoading(direction) { return .loading }
-        if let error = self[direction].failure { return .error(rawError: error) }
+        if let error = sides[direction].failure { return .error(rawError: error) }
         return .fixed(canRequestAdditionalData: hasPage(direction))
     }
 
-    /// The distinguishing parts of a completed state.
     // Mutating, like `sight`.
     @inline(__always)
     var completedKind: Sight.Kind {
         mutating get {
-            guard let sides else { return .completed(next: .none, prev: .none) }
+            guard rules.isList else { return .completed(next: .none, prev: .none) }
             let details = book.held?.record.details
             return .completed(
                 next: Sight.Page(
@@ -84,7 +82,7 @@ extension KeyMachine {
     // Each of these reads one word. Reading a whole side or a page key would copy its references.
 
     @inline(__always)
-    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides?.next.ticket : sides?.prev.ticket) != nil }
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? sides.next.ticket : sides.prev.ticket) != nil }
 
     @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool {
@@ -95,11 +93,6 @@ extension KeyMachine {
         // Content that is not a list has no pages, even if its record has page keys. A one-way list has none before the first page.
         guard rules.hasSide(direction) else { return nil }
         return direction == .next ? book.held?.record.nextKey : book.held?.record.prevKey
-    }
-
-    subscript(direction: PageDirection) -> Side {
-        get { sides?[direction] ?? Side() }
-        set { sides?[direction] = newValue }
     }
 
     // MARK: Requests
@@ -120,13 +113,13 @@ extension KeyMachine {
             startFlight(forceRefresh: false, &transition)
             return nil
         }
-        if self[direction].ticket != nil {
+        if sides[direction].ticket != nil {
             desk.register(id, .joinedPage(direction))
             report(.coalesced, &transition)
             return nil
         }
         guard let key = pageKey(direction) else { return .page(.noPage) }
-        if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
+        if let error = sides[direction].failure, !continueWhenError { return .page(.failed(error)) }
         desk.register(id, .page(direction, continueWhenError: continueWhenError))
         startPage(direction, key, &transition)
         return nil
@@ -134,8 +127,8 @@ extension KeyMachine {
 
     private mutating func startPage(_ direction: PageDirection, _ key: String, _ transition: inout Transition) {
         let ticket = transition.tickets.next()
-        self[direction].request = .loading(ticket)
-        if transition.links != nil { self[direction].stamp = transition.stamp() }
+        sides[direction].request = .loading(ticket)
+        if transition.links != nil { sides[direction].stamp = transition.stamp() }
         transition.actions.append(.fetch(ticket, .page(direction, key: key)))
         transition.publishes = true
     }
@@ -148,21 +141,20 @@ extension KeyMachine {
 
     /// Whether a page that has arrived will be added to the list.
     func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
-        guard self[direction].ticket == ticket, rules.isList, book.held != nil, case .success(let fetched) = result else { return false }
+        guard sides[direction].ticket == ticket, rules.isList, book.held != nil, case .success(let fetched) = result else { return false }
         return fetched.content != nil
     }
 
-    /// A page has arrived or failed.
     mutating func pageFinished(
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ transition: inout Transition
     ) {
-        guard self[direction].ticket == ticket else {
+        guard sides[direction].ticket == ticket else {
             // Legal: the list was replaced or fetched anew during the page request.
             report(.droppedAsOutdated(.page(direction)), &transition)
             return
         }
-        self[direction].request = .none
-        self[direction].forgetFailure(into: &transition.leftovers)
+        sides[direction].request = .none
+        sides[direction].forgetFailure(into: &transition.leftovers)
         transition.publishes = true
         switch result {
         case .success(let fetched):
@@ -188,36 +180,38 @@ extension KeyMachine {
     private mutating func extendHeld(
         by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ transition: inout Transition
     ) {
-        guard var record = book.held?.record, let deadline = book.held?.deadline else { return }
+        guard var held = book.held else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
-        let start = self[direction].stamp
+        let start = sides[direction].stamp
         let stamp = start - min(start, details?.age ?? 0)
         var page = page
         transition.links?.keepNewer(&page, book, than: stamp)
         book.held = nil
         // An empty page takes no room.
-        if let window = list.window, list.count(page) > 0 { makeRoom(in: &record, of: window, list, for: details, direction, &transition) }
+        if let window = list.window, list.count(page) > 0 {
+            makeRoom(in: &held.record, of: window, list, for: details, direction, &transition)
+        }
         if transition.links != nil {
             transition.linkChange = .page(stamp, page)
             transition.discarded.append(page)
         }
-        let before = list.count(record.content)
-        var index = sides?.mergeIndex
-        sides?.mergeIndex = nil
-        let replaced = list.merge(&record.content, page, direction, &index)
-        sides?.mergeIndex = index
+        let before = list.count(held.record.content)
+        var index = sides.mergeIndex
+        sides.mergeIndex = nil
+        let replaced = list.merge(&held.record.content, page, direction, &index)
+        sides.mergeIndex = index
         if let replaced { transition.discarded.append(replaced) }
-        record.details = RecordDetails(
-            record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)),
+        held.record.details = RecordDetails(
+            held.record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(held.record.content)),
             keepsValidator: replaced == nil, mergesEmpty: list.window != nil)
-        book.held = HeldRecord(record, deadline: deadline)
+        book.held = held
         book.contentNumber += 1
         for position in book.patches.indices { book.patches[position].isBeforePage = true }
     }
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {
-        self[direction].failure = error
+        sides[direction].failure = error
         resumePageCallers(direction, .failed(error), &transition)
     }
 
@@ -229,8 +223,8 @@ extension KeyMachine {
 
     /// Ends interrupted page requests, which do not begin again.
     mutating func endInterruptedPages(_ outcome: PageRequest, _ transition: inout Transition) {
-        for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].request = .none
+        for direction in PageDirection.allCases where sides[direction].isInterrupted {
+            sides[direction].request = .none
             resumePageCallers(direction, outcome, &transition)
         }
     }
@@ -238,13 +232,13 @@ extension KeyMachine {
     /// Cancels pages that were requested before a change or a refetch. The requests begin again when no fetch of the list runs.
     mutating func interruptPages(_ transition: inout Transition) {
         // Checked first, because reading a whole side copies its error.
-        guard sides?.isLoading == true else { return }
+        guard sides.isLoading else { return }
         for direction in PageDirection.allCases { interruptPage(direction, &transition) }
     }
 
     mutating func interruptPage(_ direction: PageDirection, _ transition: inout Transition) {
-        guard let ticket = self[direction].ticket else { return }
-        self[direction].request = .interrupted
+        guard let ticket = sides[direction].ticket else { return }
+        sides[direction].request = .interrupted
         transition.actions.append(.cancel(ticket))
         transition.publishes = true
     }
@@ -252,8 +246,8 @@ extension KeyMachine {
     /// Begins interrupted page requests again, with the current keys of the list.
     mutating func resumePages(_ transition: inout Transition) {
         guard origin.flight == nil else { return }
-        for direction in PageDirection.allCases where self[direction].isInterrupted {
-            self[direction].request = .none
+        for direction in PageDirection.allCases where sides[direction].isInterrupted {
+            sides[direction].request = .none
             // A caller for a page wants it, so an unwanted list has no caller to resume.
             guard desk.wantsFetch else { continue }
             if let key = pageKey(direction) {
@@ -335,7 +329,6 @@ extension KeyMachine {
 }
 
 extension KeyRules {
-    /// The loaded pages after the content was replaced.
     func resized(_ pages: LoadedPages?, from old: Content, to new: Content) -> LoadedPages? {
         guard var pages, let list else { return nil }
         let count = list.count(old)
@@ -379,14 +372,6 @@ extension KeyMachine {
     ///
     /// The pages are dropped before the new one is added. An element that the new page repeats then moves to that page, and does not leave
     /// the list with a dropped one.
-    ///
-    /// - Parameters:
-    ///   - record: The record of the list.
-    ///   - window: The largest number of pages.
-    ///   - list: The rules of the list.
-    ///   - page: The details of the response that contains the new page.
-    ///   - direction: The direction in which the new page is added.
-    ///   - transition: The transition.
     mutating func makeRoom(
         in record: inout CacheRecord<Content>, of window: Int, _ list: ListRules<Content>, for page: RecordDetails?,
         _ direction: PageDirection, _ transition: inout Transition
@@ -411,10 +396,10 @@ extension KeyMachine {
         if side == .next { record.fields.nextKey = keyOfDropped } else { record.fields.prevKey = keyOfDropped }
         if let elements = list.drop(&record.content, dropped, side) { transition.discarded.append(elements) }
         // The positions in the index are those of the longer list.
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         // A page that was requested or failed at this end belongs behind the dropped one.
         interruptPage(side, &transition)
-        self[side].forgetFailure(into: &transition.leftovers)
+        sides[side].forgetFailure(into: &transition.leftovers)
     }
 
     /// Drops the page at one end.

@@ -100,7 +100,7 @@ extension KeyMachine {
             var record = CacheRecord(content: content, fetchedAt: transition.date, details: nil)
             if book.held?.record.details != nil { record.fields = fields(after: content, .kept) }
             accept(record, .confirmed, &transition)
-            wakes.refetchesAfterMutations = false
+            origin.refetchesAfterMutations = false
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             return true
         case .part(let replace):
@@ -132,7 +132,6 @@ extension KeyMachine {
         endTransition(&transition)
     }
 
-    /// Applies all patches to the accepted content again.
     mutating func rebuildOverlay(_ transition: inout Transition) {
         if let overlay = book.overlay { transition.discarded.append(overlay) }
         let links = book.linked?.value.overlay
@@ -147,10 +146,7 @@ extension KeyMachine {
 
     /// Removes matching patches without showing the content again.
     ///
-    /// - Parameters:
-    ///   - folding: Whether the content contains their changes, so that their commands are noted.
-    ///   - transition: The transition.
-    ///   - fits: Returns whether a patch is removed.
+    /// - Parameter folding: Whether the content contains their changes, so that their commands are noted.
     mutating func discardPatches(folding: Bool = true, _ transition: inout Transition, where fits: (Patch<Content>) -> Bool) {
         guard !book.patches.isEmpty else { return }
         for patch in book.patches where fits(patch) {
@@ -162,10 +158,8 @@ extension KeyMachine {
 
     /// Content was fetched or pushed: removes the changes that it contains. It may also contain those of commands with an attempt.
     ///
-    /// - Parameters:
-    ///   - stamp: The time of the content, which contains the changes that were confirmed before; `nil` if it is older than the content
-    ///     that it follows. The confirmation of a command may have no known time.
-    ///   - transition: The transition.
+    /// - Parameter stamp: The time of the content, which contains the changes that were confirmed before; `nil` if it is older than the content
+    ///   that it follows. The confirmation of a command may have no known time.
     mutating func contentArrived(at stamp: Stamp? = .max, _ transition: inout Transition) {
         guard !book.patches.isEmpty else { return }
         if let stamp { discardPatches(&transition) { $0.isConfirmed && ($0.confirmed == .max || $0.confirmed <= stamp) } }
@@ -190,7 +184,7 @@ extension KeyMachine {
         if dropped.forceRefresh || hasContentCallers || (desk.observers > 0 && content == nil) {
             startFlight(forceRefresh: dropped.forceRefresh, &transition)
         } else if desk.observers > 0, !isFresh {
-            wakes.refetchesAfterMutations = true
+            origin.refetchesAfterMutations = true
         }
     }
 
@@ -208,16 +202,16 @@ extension KeyMachine {
     /// A mutation that is settled without the origin's response may leave content that differs from the origin's.
     private mutating func requestFetchAfterMutations() {
         // An origin that pushes also pushes the result of the mutation.
-        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { wakes.refetchesAfterMutations = true }
+        if rules.policy.revalidatesAfterMutation, !origin.isStreaming { origin.refetchesAfterMutations = true }
     }
 
     /// Begins the one fetch after the last mutation. It is automatic, so a failure may hold it off (C12).
     private mutating func fetchAfterLastPatch(_ transition: inout Transition) {
-        guard book.patches.isEmpty, wakes.refetchesAfterMutations else { return }
-        wakes.refetchesAfterMutations = false
+        guard book.patches.isEmpty, origin.refetchesAfterMutations else { return }
+        origin.refetchesAfterMutations = false
         guard desk.observers > 0 else { return }
         if origin.flight == nil, origin.holdsOff(at: transition.now) {
-            wakes.triggerPending = true
+            desk.triggerPending = true
         } else {
             startFlight(forceRefresh: false, &transition)
         }
@@ -255,7 +249,7 @@ extension KeyMachine {
             record.fields = fields
         }
         book.held?.record = record
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         acceptedContentChanged(.confirmed, &transition)
     }
 }

@@ -183,7 +183,7 @@ extension KeyMachine {
         origin.becomeKnown()
         book.held = found
         if let details = found?.record.details { book.foldedCommands = details.fields.commands ?? [] }
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        book.held?.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
         desk.shown = sight
     }
 
@@ -243,7 +243,7 @@ extension KeyMachine {
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
     mutating func becomeRead(_ transition: inout Transition) {
         origin.becomeKnown()
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && book.held?.expires(after: transition.now) == true
+        if rules.policy.revalidatesOnExpiry, let held = book.held { book.held?.refetchesAtDeadline = held.expires(after: transition.now) }
         if transition.links != nil { linkRead(&transition) }
         if !book.patches.isEmpty || book.held?.record.details != nil { reconcileCommands(&transition) }
         if book.held != nil { mirror(&transition) }
@@ -273,7 +273,6 @@ extension KeyMachine {
 
     // MARK: Results
 
-    /// Resumes each caller for which `choose` returns a result.
     mutating func resumeCallers(_ transition: inout Transition, _ choose: (CallerNeed) -> CallerResult<Content>?) {
         for (id, need) in desk.callers {
             guard let result = choose(need) else { continue }

@@ -8,7 +8,7 @@ extension KeyMachine {
         guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming, defersSave(&transition) { return }
         if book.linked != nil, defersLinkedSave(&transition) { return }
-        saving.request()
+        saving.isRequested = true
         transition.actions.append(.save)
     }
 
@@ -24,13 +24,6 @@ extension KeyMachine {
         return (record, base)
     }
 
-    /// The running save has ended.
-    ///
-    /// - Parameters:
-    ///   - error: The cacher's error, if it failed.
-    ///   - removing: Whether the record was removed.
-    ///   - sharedRevision: The revision of the record in a shared cacher.
-    ///   - transition: The transition.
     mutating func saveFinished(
         _ error: (any Error)?, removing: Bool, sharedRevision: Revision = .none, _ transition: inout Transition
     ) {
@@ -52,7 +45,7 @@ extension KeyMachine {
     ///
     /// A running save is the exception: its record is removed when it has ended.
     mutating func cacherIsEmptied(_ transition: inout Transition) {
-        saving.withdraw()
+        saving.isRequested = false
         // The running read may have loaded a record that is removed now.
         origin.forgetNewerRecord()
         guard !saving.isRunning else { return }
@@ -76,7 +69,6 @@ extension KeyMachine {
 
     // MARK: Failed saves
 
-    /// Records whether the last save failed.
     mutating func noteUnsavedChange(_ failed: SavePhase.Failure?, _ transition: inout Transition) {
         if failed != nil {
             transition.actions.append(.saveFailed)

@@ -37,7 +37,6 @@ struct OutgoingChange: Hashable {
     var isReplaceable: Bool { base != nil && !isUnattended && !invalidates }
 }
 
-/// The origin of a change of the content.
 enum ContentChange: Hashable {
     /// A caller has set or removed the content.
     case set
@@ -85,10 +84,7 @@ extension KeyMachine {
 
     /// The cacher has refused the running save because another user has changed the key.
     ///
-    /// - Parameters:
-    ///   - newer: The newer record; `nil` if it was removed.
-    ///   - revision: Its revision.
-    ///   - transition: The transition.
+    /// - Parameter newer: The newer record; `nil` if it was removed.
     /// - Returns: Whether a newer record is out of date: the refused change marked the content so, or the origin has made it.
     @discardableResult
     mutating func saveSuperseded(by newer: HeldRecord<Content>?, _ revision: Revision, _ transition: inout Transition) -> Bool {
@@ -105,7 +101,7 @@ extension KeyMachine {
         let invalidates = wasOutdating || saving.next?.invalidates == true || desk.invalidatePending
         if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
         saving.next = nil
-        saving.withdraw()
+        saving.isRequested = false
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
         resumeCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
@@ -177,8 +173,6 @@ extension KeyMachine {
     /// - Parameters:
     ///   - revision: The latest change that the read includes.
     ///   - isOutdated: Whether another change came during the read, which may have missed it.
-    ///   - result: The record.
-    ///   - transition: The transition.
     mutating func newerRecordRead(
         _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
     ) {
@@ -224,7 +218,7 @@ extension KeyMachine {
         if origin.isConnected { book.held?.deadline = .distantFuture }
         contentReplaced()
         forgetFailures(into: &transition.leftovers)
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        book.held?.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         book.revision = transition.tickets.next()
         if transition.links != nil { linkRead(&transition) }
         reconcileCommands(&transition)

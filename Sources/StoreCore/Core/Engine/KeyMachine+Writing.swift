@@ -73,9 +73,7 @@ extension KeyMachine {
 
     /// Removes the content and all details.
     ///
-    /// - Parameters:
-    ///   - cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
-    ///   - transition: The transition.
+    /// - Parameter cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
     /// - Returns: The new revision.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ transition: inout Transition) -> Ticket {
@@ -91,12 +89,11 @@ extension KeyMachine {
         if let old = book.held?.record.content { transition.discarded.append(old) }
         book.held = nil
         book.epoch = transition.tickets.next()
-        wakes.refetchesAfterMutations = false
+        origin.refetchesAfterMutations = false
         forgetFailures(into: &transition.leftovers)
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         // The commands of an outbox will still be delivered.
         discardPatches(&transition) { $0.command == nil || $0.isConfirmed }
-        wakes.refetchesAtDeadline = false
         acceptedContentChanged(.set, &transition)
         if cacherIsCleared { cacherIsEmptied(&transition) }
         if book.patches.isEmpty || !createAgain(&transition) { restartIfWanted(forceRefresh: forceRefresh, &transition) }
@@ -105,7 +102,6 @@ extension KeyMachine {
         return book.revision
     }
 
-    /// Marks the content as out of date.
     mutating func invalidated(_ transition: inout Transition) {
         transition.isWriting = true
         if origin.isKnown {
@@ -125,7 +121,6 @@ extension KeyMachine {
         interruptPages(&transition)
         if book.held != nil {
             book.held?.invalidate()
-            wakes.refetchesAtDeadline = false
             acceptedContentChanged(.invalidated, &transition)
         }
         restartIfWanted(forceRefresh: forceRefresh, &transition)
@@ -147,7 +142,7 @@ extension KeyMachine {
         if origin.isStreaming { keepValue() }
         var accepted = HeldRecord(record, expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: arrival ?? transition.now)
         if origin.isConnected { accepted.deadline = .distantFuture }
-        wakes.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
+        accepted.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: transition.now)
         if book.held == nil {
             book.held = accepted
         } else {
@@ -168,7 +163,7 @@ extension KeyMachine {
     /// Counts a new content, which the merge index of a list does not describe.
     mutating func contentReplaced() {
         book.contentNumber += 1
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
     }
 
     /// The accepted content has changed: applies the patches again, mirrors the record, and assigns a new revision.
@@ -182,7 +177,6 @@ extension KeyMachine {
         transition.publishes = true
     }
 
-    /// Requests that memory mirrors the accepted record.
     func mirror(_ transition: inout Transition) {
         if rules.hasFront { transition.mirrors = true }
     }
@@ -200,8 +194,8 @@ extension KeyMachine {
             }
         }
         desk.observers = 0
-        (desk.forceRefreshPending, wakes.triggerPending, wakes.refetchesAtDeadline) = (false, false, false)
-        wakes.refetchesAfterMutations = false
+        (desk.forceRefreshPending, desk.triggerPending, origin.refetchesAfterMutations) = (false, false, false)
+        book.held?.refetchesAtDeadline = false
         dropFlight(&transition)
         supersedePages(&transition)
         // Not folded: an outbox still has the commands of these patches, and the next store gets them again.

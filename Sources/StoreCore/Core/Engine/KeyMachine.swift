@@ -10,7 +10,7 @@ internal import Foundation
 /// late results, which are dropped.
 ///
 /// Its parts own the state: ``Book`` the accepted content, ``OriginWork`` reads, fetches and streams, ``SavePhase`` saves, ``Desk``
-/// observers and callers, ``Sides`` pages, ``Wakes`` pending work. This file derives properties from them. `+Reading` handles observers,
+/// observers and callers, ``Sides`` pages. This file derives properties from them. `+Reading` handles observers,
 /// callers, and the cache read; `+Fetching` fetches of the content; `+Pages` pages and their window; `+Writing` updates, clearing,
 /// invalidation, closing, and the step that all changes share; `+Saving` saves; `+Sharing` the changes of other users of a shared
 /// cacher; `+Patches` optimistic mutations; `+Commands` the changes of an outbox's commands; `+Live` streams of an origin that pushes.
@@ -23,15 +23,9 @@ struct KeyMachine<Content: Sendable> {
     var origin = OriginWork<Content>()
     var saving = SavePhase()
     var desk = Desk()
-    /// The pages of a list; `nil` for other content.
-    var sides: Sides?
-    var wakes = Wakes()
+    /// The pages of a list; unused for other content.
+    var sides = Sides()
     let rules: KeyRules<Content>
-
-    init(rules: KeyRules<Content>) {
-        self.rules = rules
-        if rules.isList { sides = Sides() }
-    }
 
     /// The inputs and outputs of one transition.
     struct Transition {
@@ -48,7 +42,6 @@ struct KeyMachine<Content: Sendable> {
         var publishes = false
         /// Whether the store itself causes the fact, so that a fetch started now has no caller.
         var isOwn = false
-        /// Whether observers get the new state.
         var isPublished = false
         /// Whether memory gets the record that `mirrored` returns.
         var mirrors = false
@@ -89,27 +82,13 @@ struct KeyMachine<Content: Sendable> {
     }
 }
 
-/// The work of a key that waits for a time or for another fact.
-struct Wakes {
-    /// The time at which an unwanted fetch is canceled.
-    var graceEnds: MonotonicInstant?
-    /// Whether the record is fetched again at its deadline. False for a record without a deadline, and for one that arrived expired (C10).
-    var refetchesAtDeadline = false
-    /// Whether a trigger came too early and waits for its time.
-    var triggerPending = false
-    /// Whether an observed key is fetched when the last mutation is settled.
-    var refetchesAfterMutations = false
-}
-
 /// The settings of a store that its machines need; one object for all keys.
 final class KeyRules<Content: Sendable>: Sendable {
     let expiry: Expiry
     let policy: StorePolicy
     /// Whether memory in front of the cacher mirrors each accepted record.
     let hasFront: Bool
-    /// Whether there is a cacher to call.
     let hasBacking: Bool
-    /// Whether the store has an event hook.
     let reports: Bool
     /// The rules of a list; `nil` for content that is not a list.
     let list: ListRules<Content>?
@@ -120,7 +99,6 @@ final class KeyRules<Content: Sendable>: Sendable {
     /// The position of a shared cacher; `nil` if the cacher is not shared.
     let position: (@Sendable () -> Revision)?
     let isShared: Bool
-    /// Whether fetches inherit the context of their first callers.
     let inheritsContext: Bool
     /// Whether the origin pushes, so that a stream replaces single fetches.
     let isLive: Bool
@@ -191,11 +169,10 @@ extension KeyMachine {
     /// Whether the key has no observers, no callers, and no work in progress.
     @inline(__always)
     var isIdle: Bool {
-        desk.isEmpty && origin.isIdle && sides?.isLoading != true && !saving.isRunning && book.patches.isEmpty
+        desk.isEmpty && origin.isIdle && !sides.isLoading && !saving.isRunning && book.patches.isEmpty
             && saving.tried == book.revision
     }
 
-    /// The earliest time of an automatic fetch.
     private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
         max(origin.lastEnded?.advanced(by: interval) ?? .distantPast, origin.failure?.holdsUntil ?? .distantPast)
     }
@@ -204,9 +181,9 @@ extension KeyMachine {
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
         guard desk.observers > 0, origin.isKnown, origin.flight == nil else { return nil }
-        if wakes.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
+        if desk.triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
         // A stream that waits connects again anyway.
-        guard wakes.refetchesAtDeadline, !origin.isStreaming, let held = book.held else { return nil }
+        guard book.held?.refetchesAtDeadline == true, !origin.isStreaming, let held = book.held else { return nil }
         // Fetched content may expire at once, so the interval bounds the rate. A trigger has its own pace.
         return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
@@ -220,12 +197,11 @@ extension KeyMachine {
         return due
     }
 
-    /// The time at which `timerFired` is due.
     @inline(__always)
     var nextWake: MonotonicInstant? {
         let wake =
-            wakes.graceEnds != nil || origin.isStreaming || (desk.observers > 0 && (wakes.triggerPending || wakes.refetchesAtDeadline))
-                || staleDue != nil
+            origin.graceEnds != nil || origin.isStreaming
+                || (desk.observers > 0 && (desk.triggerPending || book.held?.refetchesAtDeadline == true)) || staleDue != nil
             ? earliestWake : nil
         guard let due = book.linked?.value.saveDue else { return wake }
         return min(wake ?? .distantFuture, due)
@@ -234,7 +210,7 @@ extension KeyMachine {
     @inline(__always)
     private var earliestWake: MonotonicInstant? {
         var wake: MonotonicInstant? =
-            switch (wakes.graceEnds, automaticFetchDue) {
+            switch (origin.graceEnds, automaticFetchDue) {
             case (let grace?, let due?): min(grace, due)
             case (let grace, let due): grace ?? due
             }
@@ -249,7 +225,7 @@ extension KeyMachine {
 extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
-        if let end = wakes.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
+        if let end = origin.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
         if let due = staleDue, due <= transition.now { serveStaleContent(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
         if let due = book.linked?.value.saveDue, due <= transition.now { book.linked?.value.saveDue = nil }
@@ -264,7 +240,7 @@ extension KeyMachine {
             report(.coalesced, &transition)
         } else {
             // An early trigger is kept: a trigger such as "the network is back" must not be lost.
-            wakes.triggerPending = true
+            desk.triggerPending = true
             if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         }
         endTransition(&transition)
@@ -272,15 +248,15 @@ extension KeyMachine {
 
     /// Completes each transition: requests a save, starts or ends the grace period of an unwanted fetch, and publishes the outcome once.
     mutating func endTransition(_ transition: inout Transition) {
-        if sides?.isInterrupted == true { resumePages(&transition) }
+        if sides.isInterrupted { resumePages(&transition) }
         requestSave(&transition)
-        if desk.observers == 0, desk.forceRefreshPending || wakes.triggerPending {
-            (desk.forceRefreshPending, wakes.triggerPending) = (false, false)
+        if desk.observers == 0, desk.forceRefreshPending || desk.triggerPending {
+            (desk.forceRefreshPending, desk.triggerPending) = (false, false)
         }
-        let isFetching = origin.isRunning || sides?.isLoading == true
+        let isFetching = origin.isRunning || sides.isLoading
         if desk.wantsFetch || !isFetching || origin.flight?.isPromised == true {
-            if wakes.graceEnds != nil { wakes.graceEnds = nil }
-        } else if wakes.graceEnds == nil {
+            if origin.graceEnds != nil { origin.graceEnds = nil }
+        } else if origin.graceEnds == nil {
             beginGrace(&transition)
         }
         if transition.publishes {
@@ -297,7 +273,7 @@ extension KeyMachine {
     /// Starts the grace period of unwanted work, or ends it at once.
     private mutating func beginGrace(_ transition: inout Transition) {
         switch rules.policy.unwantedFetch {
-        case .cancel(let grace) where grace > .zero: wakes.graceEnds = transition.now.advanced(by: grace)
+        case .cancel(let grace) where grace > .zero: origin.graceEnds = transition.now.advanced(by: grace)
         case .cancel: cancelUnwanted(&transition)
         case .complete:
             // A fetch runs to its end, and a stream to its first value.

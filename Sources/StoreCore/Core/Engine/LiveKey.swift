@@ -7,7 +7,6 @@ struct LiveKey {
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
-    /// The key's place among the live keys.
     let place: Int
 
     /// The callers that wait for a result of the machine.
@@ -64,6 +63,11 @@ struct LiveKey {
         return observers.suspend(id, suspension)
     }
 
+    /// Removes all observers; those that wait will look for a state and find that they have left.
+    mutating func removeObservers(_ suspensions: inout Few<Suspension>) {
+        for observer in observers.removeAll() { if let suspension = observer.suspension { suspensions.append(suspension) } }
+    }
+
     /// Whether the engine may forget this key without a loss, apart from a failed save.
     // Mutating, so that the machine is read in place: a read through the cell would copy the whole machine.
     mutating func isIdle() -> Bool { machine.isIdle }
@@ -101,12 +105,6 @@ struct LiveKey {
         return callerGroup.result
     }
 
-    /// The number of a group of callers; `nil` if it has its result. A group that has moved here beside another one is a single caller.
-    func id(of group: SharedResult<CallerResult<BoxedContent>>) -> CallerID? {
-        if let callerGroup, callerGroup.result === group { return callerGroup.id }
-        return callers.first { $0.value === group }?.key
-    }
-
     /// A caller arrives.
     ///
     /// - Returns: Its result, or the shared result that it waits for.
@@ -120,23 +118,16 @@ struct LiveKey {
     }
 
     /// A caller of a temporary key; `result` is `nil` if the caller has its result and only keeps the key live.
-    typealias MovedCaller = (id: CallerID, need: CallerNeed, result: SharedResult<CallerResult<BoxedContent>>?, isCallerGroup: Bool)
+    typealias MovedCaller = (id: CallerID, need: CallerNeed, result: SharedResult<CallerResult<BoxedContent>>?)
 
     /// Ends the work for this key, because another one has replaced it, and removes the callers that the other key can serve.
     mutating func callersMoved(_ transition: inout KeyMachine<BoxedContent>.Transition) -> [MovedCaller] {
-        machine.replaced(&transition).map { id, need in
-            let isCallerGroup = callerGroup?.id == id
-            return (id, need, takeCallers(id), isCallerGroup)
-        }
+        machine.replaced(&transition).map { id, need in (id, need, takeCallers(id)) }
     }
 
-    /// A caller of a temporary key arrives at this key, which has replaced it.
+    /// A caller of a temporary key arrives at this key, which has replaced it. No further caller joins a group of that key.
     mutating func callerMoved(_ caller: MovedCaller, _ transition: inout KeyMachine<BoxedContent>.Transition) {
-        if caller.isCallerGroup, callerGroup == nil, let result = caller.result {
-            callerGroup = (caller.id, result)
-        } else {
-            callers[caller.id] = caller.result
-        }
+        callers[caller.id] = caller.result
         guard let result = machine.callerArrived(caller.id, needing: caller.need, &transition) else { return }
         transition.actions.append(.resume(caller.id, result))
     }

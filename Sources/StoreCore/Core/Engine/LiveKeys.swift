@@ -17,7 +17,6 @@ struct LiveKeys {
     var count: Int { index.count }
     var isEmpty: Bool { index.count == 0 }
 
-    /// The number of keys for which space is allocated.
     var capacity: Int { cells.capacity }
 
     /// All live keys, in no order; each call makes a new array.

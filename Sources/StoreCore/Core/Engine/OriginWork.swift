@@ -26,8 +26,11 @@ struct OriginWork<Content: Sendable> {
     var reread: (ticket: Ticket, purpose: ReadPurpose)?
     /// The last fetch's failure, until a fetch succeeds or the content is set.
     var failure: FetchFailure?
-    /// The time at which the last fetch ended.
     var lastEnded: MonotonicInstant?
+    /// The time at which an unwanted fetch is canceled.
+    var graceEnds: MonotonicInstant?
+    /// Whether an observed key is fetched when the last mutation is settled.
+    var refetchesAfterMutations = false
     /// Whether the command that creates the entity of this temporary key has failed or was taken back.
     var isAbandoned = false
     /// The moment at which the entity was removed, so that only an explicit refresh fetches it (E7); `nil` if it was not.
@@ -41,7 +44,6 @@ struct OriginWork<Content: Sendable> {
         }
     }
 
-    /// Whether a fetch or a stream runs.
     @inline(__always)
     var isRunning: Bool {
         switch phase {
@@ -54,7 +56,6 @@ struct OriginWork<Content: Sendable> {
 
     // MARK: Reads
 
-    /// Whether the accepted content is known.
     @inline(__always)
     var isKnown: Bool {
         switch phase {
@@ -63,7 +64,6 @@ struct OriginWork<Content: Sendable> {
         }
     }
 
-    /// The requested read of the record.
     var reading: Ticket? { if case .reading(let ticket) = phase { ticket } else { reread?.ticket } }
 
     /// The accepted content is known from now on. A read that still runs has no purpose any longer.
@@ -149,7 +149,6 @@ struct Flight: Hashable {
     var forceRefresh: Bool
     /// Whether a caller got stale content in reliance on this fetch, which then runs to its end without a waiting caller.
     var isPromised = false
-    /// Whether the fetch sent the record's validator.
     var revalidates: Bool
     /// The position of a shared cacher before the fetch began.
     var base = Revision.none
@@ -163,6 +162,5 @@ struct Flight: Hashable {
 
 struct FetchFailure {
     var error: any Error
-    /// The earliest time of the next automatic fetch.
     var holdsUntil: MonotonicInstant
 }

@@ -3,14 +3,6 @@
 /// A machine requests a call, and the queue of the store begins it. A call takes the content of the moment at which it begins. So a change
 /// during a call requests one more, and any number of changes before a call need no other.
 struct SavePhase: Hashable {
-    private enum Call: Hashable {
-        /// None is requested: the cacher has the content or failed to take it, or gets it later.
-        case none
-        case requested
-        /// `isRequestedAgain` after a change during the call.
-        case running(Save, isRequestedAgain: Bool)
-    }
-
     /// A running call: the revision of the content that it saves, and its change if the cacher is shared.
     struct Save: Hashable {
         var revision: Ticket
@@ -24,7 +16,9 @@ struct SavePhase: Hashable {
         case invalidation
     }
 
-    private var call = Call.none
+    private(set) var running: Save?
+    /// Whether a call is requested: the first one, or the next one after a change during the running call.
+    var isRequested = false
     /// The last revision that the cacher took or failed to take.
     var tried = Ticket(number: 0)
     var failure: Failure?
@@ -33,45 +27,22 @@ struct SavePhase: Hashable {
     /// The changes that others make of this key; unused if the cacher is not shared.
     var elsewhere = SharedKey()
 
-    var isRequested: Bool {
-        switch call {
-        case .none: false
-        case .requested: true
-        case .running(_, let isRequestedAgain): isRequestedAgain
-        }
-    }
-
-    var running: Save? { if case .running(let save, _) = call { save } else { nil } }
-
     @inline(__always)
-    var isRunning: Bool { if case .running = call { true } else { false } }
+    var isRunning: Bool { running != nil }
 
     /// Whether no call that is requested or runs saves this revision.
     func lacksRequest(for revision: Ticket) -> Bool { !isRequested && running?.revision != revision }
 
-    mutating func request() {
-        if case .running(let save, _) = call { call = .running(save, isRequestedAgain: true) } else { call = .requested }
-    }
-
-    /// The requested call is not needed any longer.
-    mutating func withdraw() {
-        if case .running(let save, _) = call { call = .running(save, isRequestedAgain: false) } else { call = .none }
-    }
-
     /// The requested call begins. Later changes belong to the next one.
     mutating func begin(_ revision: Ticket) {
-        call = .running(Save(revision: revision, change: next), isRequestedAgain: false)
-        next = nil
+        running = Save(revision: revision, change: next)
+        (isRequested, next) = (false, nil)
     }
 
     /// The running call ends.
     ///
     /// - Returns: The call; `nil` if none runs.
-    mutating func end() -> Save? {
-        guard case .running(let save, let isRequestedAgain) = call else { return nil }
-        call = isRequestedAgain ? .requested : .none
-        return save
-    }
+    mutating func end() -> Save? { running.take() }
 
     // MARK: Changes in a shared cacher
 
@@ -92,11 +63,6 @@ struct SavePhase: Hashable {
 
     /// The caller that has made this revision no longer waits for its save.
     mutating func leaveUnattended(_ revision: Ticket) {
-        guard case .running(var save, let isRequestedAgain) = call, revision <= save.revision else {
-            next?.isUnattended = true
-            return
-        }
-        save.change?.isUnattended = true
-        call = .running(save, isRequestedAgain: isRequestedAgain)
+        if let running, revision <= running.revision { self.running?.change?.isUnattended = true } else { next?.isUnattended = true }
     }
 }

@@ -41,10 +41,7 @@ final class SharedResult<Value: Sendable>: Sendable {
 
     /// Suspends until there is a result.
     ///
-    /// - Parameters:
-    ///   - isolation: The caller's actor, which the call does not leave.
-    ///   - cancel: Runs when the task is canceled, and at once if it already is; it must cause a result.
-    /// - Returns: The result.
+    /// - Parameter cancel: Runs when the task is canceled, and at once if it already is; it must cause a result.
     func value(isolation: isolated (any Actor)? = #isolation, onCancel cancel: @Sendable () -> Void) async -> Value {
         let ticket = join()
         await suspend {
@@ -57,6 +54,17 @@ final class SharedResult<Value: Sendable>: Sendable {
     }
 
     // MARK: Many callers
+
+    /// Suspends a caller until there is a result; `nil` if its task is canceled before.
+    func value(isolation: isolated (any Actor)? = #isolation) async -> Value? {
+        let ticket = join()
+        await suspend {
+            wait(ticket, $0)
+        } onCancel: {
+            leave(ticket)
+        }
+        return result
+    }
 
     /// Adds a caller that is not suspended yet.
     func join() -> Ticket {

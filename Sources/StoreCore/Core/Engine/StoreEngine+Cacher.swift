@@ -101,6 +101,7 @@ extension StoreEngine {
                     }
                 }
             case .removeAll:
+                (state.clearing, state.nextClearing) = (state.nextClearing, nil)
                 let began = time.date
                 Task.detached(priority: Task.currentPriority) { [self] in
                     let error = await Self.failure { try await calling(call) { try await backing.removeAll() } }
@@ -162,8 +163,7 @@ extension StoreEngine {
     func callEnded(
         _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Transition) -> Void
     ) {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             if let key = state.live[param] {
                 take(key, &state, &effects, report)
                 if key.value.lease != nil { endLease(of: &key.value) }
@@ -179,7 +179,6 @@ extension StoreEngine {
             }
             startCalls(&state)
         }
-        effects.deliver(onEvent)
     }
 
     // MARK: Clearing
@@ -197,37 +196,26 @@ extension StoreEngine {
     /// - Returns: Whether everything was forgotten; `false` only for a closed store.
     @discardableResult
     func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
-        let (id, result) = (nextID(), ClearingResult())
-        guard beginClearing(id, result, unlessClosed: unlessClosed) else { return false }
+        guard let result = beginClearing(unlessClosed: unlessClosed) else { return false }
         if backing != nil, waitsForItself() { throw StoreError.insideCall }
-        let outcome = await cleared(id, result)
+        // Cancellation ends the wait, and the clearing continues.
+        let outcome = await result.value()
         // Even without a cacher to wait for, a canceled caller must see the same outcome.
         try Task.checkCancellation()
-        try outcome.get()
+        try outcome?.get()
         return true
     }
 
-    /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
-    private func cleared(
-        _ id: CallerID, _ result: ClearingResult, isolation: isolated (any Actor)? = #isolation
-    ) async -> Result<Void, any Error> {
-        await result.value {
-            state.withLock { state in
-                state.queue.clearerLeft(id)
-                state.clearers[id] = nil
-            }
-            result.put(.failure(CancellationError()))
-        }
-    }
-
-    /// - Returns: `false` for a closed store that must not be cleared any longer, because its cacher's place may belong to another one.
-    private func beginClearing(_ id: CallerID, _ result: ClearingResult, unlessClosed: Bool) -> Bool {
-        withEffects { state, effects -> Bool in
-            if unlessClosed, state.isClosed { return false }
+    /// - Returns: The result to wait for; `nil` for a closed store that must not be cleared any longer, because its cacher's place may
+    ///   belong to another one.
+    private func beginClearing(unlessClosed: Bool) -> ClearingResult? {
+        withEffects { state, effects -> ClearingResult? in
+            if unlessClosed, state.isClosed { return nil }
+            let result = state.nextClearing ?? ClearingResult()
             // First, so that the saves that the cleared keys request wait until the cacher is empty.
             if backing != nil {
-                state.clearers[id] = result
-                state.queue.removeAll(id)
+                state.nextClearing = result
+                state.queue.removeAll()
             }
             forgetMemory(&state, &effects)
             state.noteChangeOfAllKeys()
@@ -245,7 +233,7 @@ extension StoreEngine {
                 }
             }
             if backing == nil { result.put(.success(())) } else { startCalls(&state) }
-            return true
+            return result
         }
     }
 
@@ -258,7 +246,6 @@ extension StoreEngine {
         }
     }
 
-    /// Empties memory.
     func forgetFront(_ state: inout EngineState, _ effects: inout Effects) {
         if let front { effects.leftovers.append(front.removeAll()) }
         // The indexes refer to the elements of lists that are forgotten.
@@ -266,18 +253,19 @@ extension StoreEngine {
     }
 
     private func clearingEnded(_ began: Date, _ error: (any Error)?) {
-        let clearings = withEffects { state, effects -> [ClearingResult] in
+        let clearing = withEffects { state, effects -> ClearingResult? in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
-            let ended = state.queue.clearingEnded(began: began, fails: error != nil)
+            let ended = state.clearing.take()
+            state.queue.clearingEnded(began: began, fails: error != nil)
             startCalls(&state)
-            return ended.compactMap { state.clearers.removeValue(forKey: $0) }
+            return ended
         }
         let result = Result<Void, any Error> {
             guard let error else { return }
             let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
             throw StoreError(.cacherFailed, message, underlyingError: error)
         }
-        for clearing in clearings { clearing.put(result) }
+        clearing?.put(result)
     }
 
     // MARK: Listing
@@ -314,12 +302,10 @@ extension StoreEngine {
         let isInside = waitsForItself()
         if isInside { clearing?.result.put(.failure(StoreError.insideCall)) }
         if let clearing {
-            do {
-                try await cleared(clearing.id, clearing.result).get()
-            } catch is CancellationError {
-                isCancelled = true
-            } catch {
-                faults.append(error)
+            switch await clearing.value() {
+            case .success?: break
+            case .failure(let error)?: faults.append(error)
+            case nil: isCancelled = true
             }
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
@@ -344,14 +330,11 @@ extension StoreEngine {
     }
 
     /// Registers a caller at each key with a pending save, and retries failed saves.
-    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) {
-        withEffects { state, effects -> (saves: [Saving], clearing: (id: CallerID, result: ClearingResult)?) in
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: ClearingResult?) {
+        withEffects { state, effects -> (saves: [Saving], clearing: ClearingResult?) in
             let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
             let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
-            let (id, result) = (nextID(), ClearingResult())
-            guard state.queue.awaitClearing(id) else { return (saves, nil) }
-            state.clearers[id] = result
-            return (saves, (id, result))
+            return (saves, state.nextClearing ?? state.clearing)
         }
     }
 

@@ -10,25 +10,15 @@ extension StoreEngine {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await request(param, need, id: id, within: scope) }
-        return await request(param, id: id, need) { _, _ in }
+        return await value(of: admit(id, to: param) { _, _ in need }, id, param, need)
     }
 
-    /// Changes a key, then makes a request and waits for the result.
-    ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - id: The caller.
-    ///   - need: The result that the caller waits for.
-    ///   - isolation: The caller's actor, which is not left.
-    ///   - change: Changes the key in the same transition, even if the task is canceled.
-    func request(
-        _ param: BoxedKey, id: CallerID, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation,
-        _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Void
+    /// Waits for the result of an admitted caller, unless it is immediate.
+    // Inlined, because a frame of its own would enlarge each waiting task.
+    @inline(__always)
+    func value(
+        of admission: Admission, _ id: CallerID, _ param: BoxedKey, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerResult<BoxedContent> {
-        let admission = admit(id, to: param) { machine, transition in
-            change(&machine, &transition)
-            return need
-        }
         switch admission {
         case .immediate(let result):
             return result
@@ -40,10 +30,7 @@ extension StoreEngine {
 
     /// Admits a caller to a key. Most results are immediate, and cost neither a continuation nor a registration.
     ///
-    /// - Parameters:
-    ///   - id: The caller.
-    ///   - param: The key.
-    ///   - begin: Returns the caller's need, after a change of the key in the same transition.
+    /// - Parameter begin: Returns the caller's need, after a change of the key in the same transition.
     // Never inlined, because its locals would enlarge the frame of `request`, and thousands of callers may wait at once.
     @inline(never)
     func admit(
@@ -95,21 +82,18 @@ extension StoreEngine {
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
-        func end() async {
-            if engine.waitsForItself() {
-                _ = await engine.valueInsideCall(result, id, param, .allSaved)
-            } else {
-                _ = await result.value { engine.release(id, of: param) }
-            }
-        }
+        func end() async { _ = await engine.value(of: .waiting(result), id, param, .allSaved) }
     }
 
     func invalidate(_ param: BoxedKey) async {
         // The invalidation precedes any cancellation, which can only end the wait.
         let id = nextID()
-        let result = await request(param, id: id, .acceptedContent) { machine, transition in machine.invalidated(&transition) }
+        let admission = admit(id, to: param) { machine, transition in
+            machine.invalidated(&transition)
+            return .acceptedContent
+        }
         defer { release(id, of: param) }
-        guard case .done = result else { return }
+        guard case .done = await value(of: admission, id, param, .acceptedContent) else { return }
         await write(param) { machine, _ in machine.book.revision }
     }
 
@@ -130,26 +114,16 @@ extension StoreEngine {
             // User code, so outside the lock. If the content changes in the meantime, the closure runs again on the newer content.
             try transform(&content)
             let (updated, refused, id) = (content, attempts, nextID())
-            let admission: Admission? = transition(param) { key, transition in
-                guard key.machine.book.revision == revision else { return .immediate(.outdated) }
-                let newRevision = key.machine.updated(updated, as: .derived, &transition)
-                _ = key.editsEnded(refused)
-                return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
-            }
-            guard let admission, case .waiting(let result) = admission else {
-                switch admission {
-                case .immediate(.outdated): continue
-                case .immediate(.failure(let error as StoreError)) where error.code == .closed: return false
-                case .immediate, .waiting: return true
-                case nil: return false
-                }
-            }
+            let admission =
+                transition(param) { key, transition -> Admission in
+                    guard key.machine.book.revision == revision else { return .immediate(.outdated) }
+                    let newRevision = key.machine.updated(updated, as: .derived, &transition)
+                    _ = key.editsEnded(refused)
+                    return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
+                } ?? .immediate(.failure(StoreError.closedStore))
             // Only a shared cacher refuses a save.
-            if shared != nil { attempts.append(id) }
-            let saved =
-                await waitsForItself()
-                ? valueInsideCall(result, id, param, .allSaved) : result.value(onCancel: { release(id, of: param) })
-            switch saved {
+            if shared != nil, case .waiting = admission { attempts.append(id) }
+            switch await value(of: admission, id, param, .allSaved) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false
             default: return true
@@ -199,11 +173,7 @@ extension StoreEngine {
 extension StoreEngine {
     /// Sets the content of a key; `nil` clears it.
     ///
-    /// - Parameters:
-    ///   - content: The new content.
-    ///   - hash: The hash of the key, which is boxed only if it is not live.
-    ///   - isKey: Whether a live key is the wanted one.
-    ///   - makeKey: Creates the key.
+    /// - Parameter hash: The hash of the key, which is boxed only if it is not live.
     /// - Returns: The save to wait for; `nil` without a cacher, so that most callers need no frame to wait in.
     @usableFromInline
     func set(
@@ -211,14 +181,12 @@ extension StoreEngine {
         makeKey: @Sendable () -> BoxedKey
     ) -> Saving? {
         guard backing == nil else { return beginWriting(makeKey()) { machine, transition in machine.updated(content, &transition) } }
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard !state.isClosed,
                 let key = state.live.find(HashIndex.hash(ofValue: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
             else { return }
             take(key, &state, &effects) { key, transition in _ = key.machine.updated(content, &transition) }
         }
-        effects.deliver(onEvent)
         return nil
     }
 }
@@ -277,7 +245,6 @@ extension GettingFrom {
 }
 
 extension StoreEngine {
-    /// The outcome of a request for a key's content.
     enum JoinOutcome: Sendable {
         case immediate(CallerResult<BoxedContent>)
         case waiting(SharedResult<CallerResult<BoxedContent>>, SharedResult<CallerResult<BoxedContent>>.Ticket)
@@ -290,29 +257,25 @@ extension StoreEngine {
     // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
     @inline(never)
     func joinCallers(_ param: BoxedKey) -> JoinOutcome {
-        let joined = state.withLock { state -> JoinOutcome? in
-            guard let callerGroup = state.live[param]?.value.callerGroup?.result else { return nil }
-            return .waiting(callerGroup, callerGroup.join())
-        }
-        if let joined { return joined }
         let id = nextID()
-        return transition(param) { key, transition in
-            // Another caller may have come first since the lock was released.
-            if let callerGroup = key.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
-            if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
-            // Retains the engine while a caller waits, as any caller does.
-            let callerGroup = SharedResult<CallerResult<BoxedContent>> { callerGroup in self.dissolve(callerGroup, of: param) }
-            key.callerGroup = (id, callerGroup)
-            return .waiting(callerGroup, callerGroup.join())
-        } ?? .immediate(.failure(StoreError.closedStore))
+        return withEffects { state, effects -> JoinOutcome in
+            guard let key = liveKey(param, &state, &effects) else { return .immediate(.failure(StoreError.closedStore)) }
+            if let callerGroup = key.value.callerGroup?.result { return .waiting(callerGroup, callerGroup.join()) }
+            return take(key, &state, &effects) { key, transition -> JoinOutcome in
+                if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
+                // Retains the engine while a caller waits, as any caller does.
+                let callerGroup = SharedResult<CallerResult<BoxedContent>> { self.dissolve($0, id, of: param) }
+                key.callerGroup = (id, callerGroup)
+                return .waiting(callerGroup, callerGroup.join())
+            }
+        }
     }
 
-    /// Removes a group after its last caller has left.
-    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: BoxedKey) {
+    /// Removes a group, which the machine knows by this number, after its last caller has left.
+    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
-            // The group may have received its result meanwhile, or another caller may have joined it.
-            guard callerGroup.count == 0, let id = key.id(of: callerGroup) else { return }
-            _ = key.takeCallers(id)
+            // Another caller may have joined the group meanwhile, or the group may have received its result.
+            guard callerGroup.count == 0, key.takeCallers(id) != nil else { return }
             key.machine.callerLeft(id, &transition)
         }
     }

@@ -36,9 +36,7 @@ extension StoreEngine {
             forgetMemory(&state, &effects)
             clocks.rows.withLock { $0.removeAll(upTo: .max) }
             for key in state.live.values {
-                for observer in key.value.observers.removeAll() {
-                    if let suspension = observer.suspension { effects.observers.append(suspension) }
-                }
+                key.value.removeObservers(&effects.observers)
                 take(key, &state, &effects) { key, transition in key.machine.closed(&transition) }
             }
             defer { (state.triggers, state.changes) = ([:], nil) }
@@ -64,10 +62,9 @@ extension StoreEngine {
     /// Counts the background work of the cacher of a released engine, such as a scan or the end of a lease, until it has ended.
     func settleLater() {
         guard let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
-        let running = fetches.running
-        running.update { $0 += 1 }
+        let (running, work) = (fetches.running, WorkScope(fetches.running))
         Task.detached {
-            defer { running.update { $0 -= 1 } }
+            defer { work.end() }
             // The end of a canceled fetch ends its lease. Nothing cancels this task.
             try? await running.wait { $0 == 1 ? () : nil }
             await backing.settle()
@@ -81,7 +78,6 @@ extension StoreEngine {
         state.idleWaiters = []
     }
 
-    /// Whether the store is not closed.
     package var isOpen: Bool { !state.withLock { $0.isClosed } }
 
     func checkOpen() throws {

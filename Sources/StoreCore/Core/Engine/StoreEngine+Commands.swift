@@ -32,7 +32,6 @@ extension StoreEngine {
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
-    /// A delivery of a command begins.
     package func attemptCommand(_ id: UUID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in key.machine.commandAttempted(id, &transition) }
     }
@@ -40,8 +39,6 @@ extension StoreEngine {
     /// Folds the change of a delivered command into the content, and waits until that is saved.
     ///
     /// - Parameters:
-    ///   - id: The command.
-    ///   - param: The key.
     ///   - response: The content that the origin responded with.
     ///   - saved: Called with the commands that the saved content contains; the key stays live until the closure returns.
     package func settleCommand(
@@ -101,10 +98,7 @@ extension StoreEngine {
     ///
     /// Observers and callers may have named the key before this store knew of it. The key that replaces it serves them from now on.
     ///
-    /// - Parameters:
-    ///   - temporary: The temporary key.
-    ///   - param: The key that replaces it.
-    ///   - unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
+    /// - Parameter unlessShown: Whether an entity that is shown under the temporary key stays, because it moves when its command is settled.
     package func replaceKey(_ temporary: BoxedKey, with param: BoxedKey, unlessShown: Bool) {
         guard temporary != param else { return }
         withEffects { state, effects in
@@ -113,10 +107,8 @@ extension StoreEngine {
             state.replaceKey(temporary, with: param)
             if state.links != nil { noteLinkedChange(of: temporary, isRead: true, &state, &effects) }
             guard let former else { return }
-            let (suspensions, callers) = take(former, &state, &effects) { key, transition in
-                (key.observers.removeAll().compactMap(\.suspension), key.callersMoved(&transition))
-            }
-            for suspension in suspensions { effects.observers.append(suspension) }
+            former.value.removeObservers(&effects.observers)
+            let callers = take(former, &state, &effects) { key, transition in key.callersMoved(&transition) }
             guard !callers.isEmpty, let key = liveKey(param, &state, &effects) else { return }
             take(key, &state, &effects) { key, transition in for caller in callers { key.callerMoved(caller, &transition) } }
         }
@@ -125,12 +117,7 @@ extension StoreEngine {
     /// Moves the content, the patches and the observers of a temporary key to the key that replaces it, and waits for the save.
     ///
     /// - Parameters:
-    ///   - id: The command that has created the entity.
-    ///   - temporary: The temporary key.
-    ///   - param: The key that the origin has assigned.
-    ///   - known: The part of the entity's content that is known.
     ///   - first: The first content, if nothing else is known.
-    ///   - moved: Called after the move.
     ///   - saved: Called with the commands that the saved content contains.
     package func settleCreation(
         _ id: UUID, from temporary: BoxedKey, to param: BoxedKey, _ known: CreatedContent<BoxedContent>, first: BoxedContent,
@@ -144,11 +131,8 @@ extension StoreEngine {
             guard state.knownCommands?.contains(id) == true, !state.isClosed else { return nil }
             var former: (content: BoxedContent?, patches: [Patch<BoxedContent>], isObserved: Bool) = (nil, [], false)
             if state.replacedKeys[temporary] == nil, let key = state.live[temporary], temporary != param {
-                let (moved, suspensions) = take(key, &state, &effects) { key, transition in
-                    (key.machine.commandMoved(id, &transition), key.observers.removeAll().compactMap(\.suspension))
-                }
-                former = moved
-                for suspension in suspensions { effects.observers.append(suspension) }
+                key.value.removeObservers(&effects.observers)
+                former = take(key, &state, &effects) { key, transition in key.machine.commandMoved(id, &transition) }
             }
             if temporary != param { state.replaceKey(temporary, with: param) }
             guard let key = liveKey(param, &state, &effects) else { return nil }
@@ -163,9 +147,6 @@ extension StoreEngine {
         await saved(folded)
     }
 }
-
-/// The keys that have replaced temporary ones.
-typealias ReplacedKeys = TemporaryKeys<BoxedKey, BoxedKey>
 
 /// A note for each temporary key that no longer has a command which will create its entity.
 ///
@@ -205,7 +186,6 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 // The change is a patch of each live list, also of those without the element, because a page that arrives later may bring it. Idle lists
 // become live if they have the element, so that a hit in memory needs no look at the commands.
 
-/// A command that changes one element in every list.
 struct ElementCommand: Sendable {
     var shown: ShownCommand<BoxedContent>
     let isIn: @Sendable (_ list: BoxedContent) -> Bool
@@ -217,11 +197,6 @@ struct ElementCommand: Sendable {
 
 extension StoreEngine {
     /// Shows the changes of commands of one element in all lists, and removes the changes of a superseded command.
-    ///
-    /// - Parameters:
-    ///   - commands: The commands in their order.
-    ///   - superseded: A command with changes that are removed.
-    ///   - isIn: Returns whether a list has the element.
     package func showElementCommands(
         _ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil, isIn: @escaping @Sendable (BoxedContent) -> Bool
     ) {
@@ -252,7 +227,6 @@ extension StoreEngine {
         }
     }
 
-    /// A delivery of a command begins.
     package func attemptElementCommand(_ id: UUID) {
         inEveryList { state in
             state.elementCommands[id]?.shown.mark.isAttempted = true
@@ -263,9 +237,7 @@ extension StoreEngine {
 
     /// The origin has performed a command. Lists without the element no longer have its change.
     ///
-    /// - Parameters:
-    ///   - id: The command.
-    ///   - onList: Called for each list that becomes live, if none gets the change now; under the lock.
+    /// - Parameter onList: Called for each list that becomes live, if none gets the change now; under the lock.
     /// - Returns: The lists whose content gets the change, each of which must be settled.
     package func listsToSettle(_ id: UUID, onList: (@Sendable (BoxedKey) -> Void)? = nil) -> [BoxedKey] {
         withEffects { state, effects -> [BoxedKey] in
@@ -344,8 +316,7 @@ extension StoreEngine {
 }
 
 extension KeyMachine {
-    /// Whether content or a page is being fetched.
-    fileprivate var isFetching: Bool { origin.flight != nil || sides?.isLoading == true }
+    fileprivate var isFetching: Bool { origin.flight != nil || sides.isLoading }
 
     /// A command was performed, and this list does not have its element.
     fileprivate mutating func elementCommandEnded(_ id: UUID, _ transition: inout Transition) {

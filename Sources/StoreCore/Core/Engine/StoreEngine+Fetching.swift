@@ -19,7 +19,7 @@ extension StoreEngine {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         return { [weak self, fetches] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
@@ -68,7 +68,6 @@ extension StoreEngine {
 
     // MARK: Time
 
-    /// Starts a timer for the machine's next deadline.
     func arm(_ key: inout Key, _ effects: inout Effects) {
         guard let wake = key.machine.nextWake else { return }
         // A timer that fires early only checks again, so a deadline that keeps moving later needs no new timer.
@@ -117,25 +116,8 @@ final class FetchStarter: Sendable {
 
     deinit { work.put(nil) }
 
-    /// Runs a fetch in the task.
     func run(_ work: @escaping Work) -> Task<Void, Never> {
         self.work.put(work)
         return task
-    }
-}
-
-extension StoreEngine {
-    /// Keeps the context of the caller or observer that requested a read of the cache, for a fetch that may follow.
-    func keepContext(of param: BoxedKey, _ state: inout EngineState) {
-        guard rules.inheritsContext, state.starters[param] == nil else { return }
-        state.starters[param] = FetchStarter()
-    }
-
-    /// Returns the context of a fetch that begins in this transition; `nil` for a detached one.
-    ///
-    /// - Parameter isOwn: Whether the store begins the fetch itself.
-    func takeContext(of param: BoxedKey, isOwn: Bool, _ state: inout EngineState) -> FetchStarter? {
-        guard rules.inheritsContext else { return nil }
-        return state.starters.removeValue(forKey: param) ?? (isOwn ? nil : FetchStarter())
     }
 }

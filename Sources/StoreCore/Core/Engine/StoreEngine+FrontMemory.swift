@@ -15,10 +15,10 @@ extension StoreEngine {
             isDated ? HeldRecord(record, deadline: MonotonicInstant(nanoseconds: entry.deadline)) : date(record, time.date, time.now)
         key.machine.memoryRead(found, now: time.now)
         if isDated {
-            guard key.machine.sides != nil else { return }
+            guard rules.isList else { return }
             // Taken first: the assignment would read the key while it changes it.
             let index = state.idleIndexes.take(key.param, record.details, &effects.leftovers)
-            key.machine.sides?.mergeIndex = index
+            key.machine.sides.mergeIndex = index
         } else {
             // A record that was saved directly through the cacher has no deadline, and its details may be those of the record before it.
             mirror(&key, &state, &effects)

@@ -7,7 +7,6 @@ internal import Foundation
 // Streams: one task for each connection, which hands each value to the machine before it takes the next (L7).
 
 extension StoreEngine {
-    /// Returns the work of a connection.
     func stream(
         _ ticket: Ticket, after last: Validator?, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
     ) -> FetchStarter.Work {
@@ -15,7 +14,7 @@ extension StoreEngine {
         let report = reporter(for: param)
         // Weak, so that a store without references is released with its streams.
         return { [weak self, time, interceptor = fetches.interceptor] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             // Canceled when the stream is no longer wanted.
             if let start, (try? await time.sleep(until: start)) == nil { return }
             report?(.fetchBegan(.content))
@@ -37,7 +36,6 @@ extension StoreEngine {
         }
     }
 
-    /// Returns the error that a closure throws.
     static func failure(of body: () async throws -> Void) async -> (any Error)? {
         do {
             try await body()
@@ -48,8 +46,7 @@ extension StoreEngine {
     }
 
     private func streamYielded(_ ticket: Ticket, _ param: BoxedKey, _ value: LiveValue<BoxedContent>) -> Bool {
-        var effects = Effects()
-        let goesOn = state.withLock { state in
+        withEffects { state, effects -> Bool in
             guard let key = state.live[param] else { return false }
             if !state.watches.isEmpty { notePush(value, ticket, to: key, &state) }
             return take(key, &state, &effects) { key, transition in
@@ -57,8 +54,6 @@ extension StoreEngine {
                 return key.machine.streamYielded(ticket, value, &transition)
             }
         }
-        effects.deliver(onEvent)
-        return goesOn
     }
 
     /// Notes a pushed value in all watches. It is younger than each of them, even if its connection is older.
@@ -87,10 +82,9 @@ extension StoreEngine {
         }
         guard let backing, !records.isEmpty else { return }
         // The scope may be closed meanwhile.
-        let running = fetches.running
-        running.update { $0 += 1 }
+        let work = WorkScope(fetches.running)
         Task.detached { [shared, onEvent] in
-            defer { running.update { $0 -= 1 } }
+            defer { work.end() }
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
@@ -104,19 +98,14 @@ extension StoreEngine {
     }
 }
 
-/// The content of a stream that outlives its engine.
-struct ReleasedRecord: Sendable {
-    var param: BoxedKey
-    var held: HeldRecord<BoxedContent>
-    /// Whether the lifetime of the content begins now.
-    var isDated: Bool
-    /// The position in a shared cacher over which the record is saved; `nil` saves above every change of others.
-    var base: Revision?
-}
-
 extension KeyMachine<BoxedContent> {
     /// The accepted record of a key whose engine is released; `nil` if memory and the cacher have the same one.
-    fileprivate func recordAfterRelease(of param: BoxedKey, _ now: MonotonicInstant, _ date: Date) -> ReleasedRecord? {
+    ///
+    /// - Returns: Also whether the lifetime of the content begins now, and the position in a shared cacher over which the record is saved;
+    ///   `nil` saves above every change of others.
+    fileprivate func recordAfterRelease(
+        of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
+    ) -> (param: BoxedKey, held: HeldRecord<BoxedContent>, isDated: Bool, base: Revision?)? {
         let dated = heldAfterStream(now, date)
         guard origin.isStreaming || book.linked?.value.saveDue != nil,
             let held = dated ?? (saving.tried < book.revision ? book.held : nil),
@@ -124,6 +113,6 @@ extension KeyMachine<BoxedContent> {
         else {
             return nil
         }
-        return ReleasedRecord(param: param, held: held, isDated: dated != nil, base: saving.next.map(\.base) ?? base)
+        return (param: param, held: held, isDated: dated != nil, base: saving.next.map(\.base) ?? base)
     }
 }

@@ -32,7 +32,6 @@ extension StoreEngine {
         if !isWaiting { suspension.resume() }
     }
 
-    /// Removes an observer, unless it has left already.
     func leave(_ id: CallerID, at place: Int) {
         withEffects { state, effects in
             guard let key = state.live.key(at: place), let observer = key.value.observers.remove(id) else { return }

@@ -13,9 +13,6 @@ final class PrefetchBatch: Sendable {
 
     private let keys: Lock<Keys>
 
-    /// - Parameters:
-    ///   - count: The number of keys.
-    ///   - key: Makes the key at a position.
     @usableFromInline
     init(count: Int, key: @escaping @Sendable (_ position: Int) -> BoxedKey) {
         keys = Lock(Keys(count: count, key: count > 0 ? key : nil))
@@ -23,7 +20,6 @@ final class PrefetchBatch: Sendable {
 
     var isCancelled: Bool { keys.withLock { $0.isCancelled } }
 
-    /// Takes the next key; `nil` if none is left.
     func takeNext() -> BoxedKey? {
         let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> BoxedKey)? in
             guard keys.next < keys.count, let key = keys.key else { return nil }
@@ -50,32 +46,29 @@ final class PrefetchBatch: Sendable {
 
 /// The keys of a store that wait to be prefetched, the oldest call first.
 struct PrefetchQueue {
-    private var batches: [PrefetchBatch] = []
-    /// The position of the oldest batch; earlier positions are empty.
-    private var head = 0
+    // A slice, because removing its first batch moves no other.
+    private var batches: ArraySlice<PrefetchBatch> = []
     /// The tasks that take keys; never more than the policy's width.
     var workers: [CallerID: Task<Void, Never>] = [:]
     /// The number of keys that workers have taken but not yet passed to a machine.
     var taken = 0
 
-    var isEmpty: Bool { head == batches.count }
-    var first: PrefetchBatch? { isEmpty ? nil : batches[head] }
+    var isEmpty: Bool { batches.isEmpty }
+    var first: PrefetchBatch? { batches.first }
 
     mutating func append(_ batch: PrefetchBatch) { batches.append(batch) }
 
     /// Drops the oldest batch, if it is still this one.
     mutating func dropFirst(_ batch: PrefetchBatch) {
         guard first === batch else { return }
-        head += 1
-        // Moves no more batches than were dropped, so that the cost per call stays constant.
-        guard head == batches.count || head >= 64 && head > batches.count / 2 else { return }
-        batches.removeFirst(head)
-        head = 0
+        batches.removeFirst()
+        // The storage of a slice keeps its former elements.
+        if batches.isEmpty { batches = [] }
     }
 
-    mutating func removeAll() -> [PrefetchBatch] {
-        defer { (batches, head) = ([], 0) }
-        return Array(batches[head...])
+    mutating func removeAll() -> ArraySlice<PrefetchBatch> {
+        defer { batches = [] }
+        return batches
     }
 }
 

@@ -64,7 +64,7 @@ extension StoreEngine {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         return { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
-            defer { scope.end() }
+            defer { scope.work.end() }
             var lease: Lease?
             do {
                 let outcome = try await FetchTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
@@ -96,8 +96,6 @@ extension StoreEngine {
     }
 
     /// Ends a lease with the result of its fetch, or keeps it until the result is saved.
-    ///
-    /// - Parameter isAccepted: Whether the result was accepted.
     func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
         // Ending a lease only notifies the cacher, which must return quickly, so it may happen under the lock.
         switch result {
@@ -112,9 +110,7 @@ extension StoreEngine {
     /// Ends the lease of a key whose content is saved, or cannot be.
     func endLease(of key: inout Key) {
         guard let (lease, revision) = key.lease else { return }
-        if let held = key.machine.book.held, held.record.freshness.storage == .forbidden {
-            lease.end(.notStored)
-        } else if key.machine.saving.failure != nil {
+        if key.machine.book.held?.record.freshness.storage == .forbidden || key.machine.saving.failure != nil {
             lease.end(.notStored)
         } else if key.machine.saving.tried >= revision {
             lease.end(.saved)

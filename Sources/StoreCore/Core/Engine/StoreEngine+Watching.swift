@@ -59,8 +59,6 @@ package final class ChangeWatch<Param: Hashable & Sendable>: Sendable {
     /// Returns the change of a key since the watch began; `nil` if there was none.
     ///
     /// A change by a user precedes the others.
-    ///
-    /// - Parameter param: The key.
     package func change(of param: Param) -> WatchedChange? {
         engine.state.withLock { state in state.watches[id]?.change(of: state.resolve(BoxedKey(param))) }
     }
@@ -75,10 +73,7 @@ extension Store {
     /// A change by a user of the store or of a shared cacher stays. Content that a younger request has brought may be removed, but not
     /// replaced. The watch does not record the call itself.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - content: The content; `nil` removes the content.
-    ///   - watch: A watch of this store.
+    /// - Parameter content: The content; `nil` removes the content.
     /// - Returns: Whether the content was set or removed.
     package func replace(_ param: Param, by content: Content?, unlessNewerThan watch: ChangeWatch<Param>) async -> Bool {
         let (isReplaced, saving) = engine.replace(BoxedKey(param), by: content.map { BoxedContent($0) }, unlessNewerThan: watch.id)
@@ -89,7 +84,6 @@ extension Store {
     /// Returns the content of a key without the changes that are not accepted yet, valid or not; `nil` if there is none, and for the
     /// temporary key of an entity that a command creates.
     ///
-    /// - Parameter param: The key.
     /// - Throws: The error of the cacher; `CancellationError` if the task is canceled.
     package func acceptedContent(of param: Param) async throws -> Content? {
         let content: Content
@@ -110,22 +104,14 @@ extension Store {
 }
 
 extension StoreEngine {
-    /// A user has changed linked content: the places with the stamp of the change have new values of their entities, which are keys here.
-    func noteChange(of places: LinkedPlaces, at stamp: Stamp) {
+    /// Linked content has changed: the places with the stamp of the change have new values of their entities, which are keys here.
+    ///
+    /// - Parameter change: `.byUser`, or `.linked` if a request that began at the stamp has fetched the values.
+    func note(_ change: WatchedChange, of places: LinkedPlaces, at stamp: Stamp) {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
             for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
-                state.note(.byUser, of: state.resolve(key))
-            }
-        }
-    }
-
-    /// Notes that a request for linked content has fetched the places with its stamp.
-    func noteFetch(of places: LinkedPlaces, at stamp: Stamp) {
-        state.withLock { state in
-            guard !state.watches.isEmpty else { return }
-            for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {
-                state.note(.linked, of: state.resolve(key)) { $0.stamp < stamp }
+                state.note(change, of: state.resolve(key)) { change != .linked || $0.stamp < stamp }
             }
         }
     }

@@ -18,7 +18,6 @@ package final class StoreEngine: Sendable {
     let follow: Follow?
     package let front: FrontMemory?
     package let backing: (any Cacher<BoxedKey, BoxedContent>)?
-    /// The cacher if it is shared.
     package let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
     let rules: KeyRules<BoxedContent>
     package let time: any TimeSource
@@ -55,18 +54,12 @@ package final class StoreEngine: Sendable {
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            list: list, position: Self.position(of: shared), isLive: follow != nil)
+            list: list, position: shared.map { shared -> (@Sendable () -> Revision) in { shared.position } }, isLive: follow != nil)
         observeNotices()
         observeChanges()
         if !links.isEmpty { followEntities() }
     }
 
-    private static func position(of shared: (any SharedCacher<BoxedKey, BoxedContent>)?) -> (@Sendable () -> Revision)? {
-        guard let shared else { return nil }
-        return { shared.position }
-    }
-
-    /// Turns the cacher's notices into events.
     private func observeNotices() {
         guard onEvent != nil, let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
         backing.observeNotices { [weak self] notice in
@@ -95,16 +88,11 @@ package final class StoreEngine: Sendable {
 
     /// Gives a fact to a key's machine, and carries out the resulting actions.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - body: Passes the fact to the machine; runs under the lock.
+    /// - Parameter body: Passes the fact to the machine; runs under the lock.
     /// - Returns: The result of `body`; `nil` if the store is closed.
     @discardableResult
     func transition<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Result) -> Result? {
-        var effects = Effects()
-        let result = state.withLock { state in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
-        effects.deliver(onEvent)
-        return result
+        withEffects { state, effects in liveKey(param, &state, &effects).map { take($0, &state, &effects, body) } }
     }
 
     /// Changes the state under the lock, and then delivers the effects of the change.
@@ -134,14 +122,11 @@ package final class StoreEngine: Sendable {
     /// - Returns: Whether the key is live.
     @discardableResult
     func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) -> Bool {
-        var effects = Effects()
-        let isLive = state.withLock { state in
+        withEffects { state, effects -> Bool in
             guard let key = state.live[state.resolve(param)] else { return false }
             take(key, &state, &effects, body)
             return true
         }
-        effects.deliver(onEvent)
-        return isLive
     }
 
     /// Runs one transition of one key under the lock.
@@ -193,7 +178,8 @@ package final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
-            keepContext(of: key.param, &state)
+            // The context of the caller or observer that requests the read, for a fetch that may follow.
+            if rules.inheritsContext, state.starters[key.param] == nil { state.starters[key.param] = FetchStarter() }
             state.queue.load(key.param, ticket)
         case .readEnded:
             state.starters[key.param] = nil
@@ -206,7 +192,11 @@ package final class StoreEngine: Sendable {
         case .fetch(let ticket, let order):
             let start = transition.isWriting ? earliestRestart(of: &key) : nil
             let work = work(of: order, ticket, for: &key, at: start)
-            let starter = takeContext(of: key.param, isOwn: transition.isOwn, &state)
+            var starter: FetchStarter?
+            if rules.inheritsContext {
+                // A fetch that the store begins itself has no context.
+                starter = state.starters.removeValue(forKey: key.param) ?? (transition.isOwn ? nil : FetchStarter())
+            }
             // Detached: the task has the first caller's priority but not its task-locals, which would leak into the results of others.
             let task = starter?.run(work) ?? Task.detached(priority: Task.currentPriority, operation: work)
             key.fetches.append((ticket, task, transition.now))

@@ -178,7 +178,6 @@ struct IdentityPlaces<ID: Hashable> {
         }
     }
 
-    /// Returns the position of the element with an identity.
     @inlinable
     func find<Element>(_ id: ID, _ hash: UInt32, in list: [Element], by key: (Element) -> ID) -> Int? {
         let place = places.position(hash) { key(list[$0 - start]) == id }

@@ -8,9 +8,7 @@ package enum FetchTurn {
     /// Another fetch may wait for this one, and hold a permit until it ends: then the two would wait for each other. So this fetch waits no
     /// longer once another fetch waits for it.
     ///
-    /// - Parameters:
-    ///   - permits: The permits.
-    ///   - duration: The longest wait; `nil` for any.
+    /// - Parameter duration: The longest wait; `nil` for any.
     /// - Returns: The permit; `nil` if the fetch must go on without one.
     /// - Throws: `CancellationError` as soon as the task is canceled.
     package static func take(_ permits: Permits, within duration: Duration?) async throws -> Permits.Permit? {

@@ -30,12 +30,10 @@ extension Fetcher {
     /// Responds to a store's request with a fetch; a plain fetcher has no pages and never confirms a version.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
-        switch request {
-        case .content(let param, revalidating: _):
-            OriginResponse(.modified(try await fetch(param: param)))
-        case .page:
+        guard case .content(let param, revalidating: _) = request else {
             throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use a PaginationFetcher")
         }
+        return OriginResponse(.modified(try await fetch(param: param)))
     }
 }
 
@@ -81,11 +79,9 @@ extension RevalidatingFetcher {
     /// Responds to a store's request with a conditional fetch; a revalidating fetcher has no pages.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
-        switch request {
-        case .content(let param, let validator):
-            OriginResponse(try await fetch(param: param, revalidating: validator))
-        case .page:
+        guard case .content(let param, let validator) = request else {
             throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use a PaginationFetcher")
         }
+        return OriginResponse(try await fetch(param: param, revalidating: validator))
     }
 }

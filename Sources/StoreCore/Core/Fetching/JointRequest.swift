@@ -57,11 +57,11 @@ public final class JointRequest: Sendable {
         // In one step with the end of the membership, so that there is no moment at which a store counts neither.
         let scope = fetches.withLock { fetches in
             var counters: [ObjectIdentifier: WatchedState<Int>] = [:]
-            for fetch in (fetches.take() ?? [:]).values { fetch.running.forEach { counters[ObjectIdentifier($0)] = $0 } }
+            for fetch in (fetches.take() ?? [:]).values { fetch.work.running.forEach { counters[ObjectIdentifier($0)] = $0 } }
             return FetchScope(key, .many(Array(counters.values)))
         }
         return Task.detached(priority: Task.currentPriority) {
-            defer { scope.end() }
+            defer { scope.work.end() }
             await scope.run(request)
         }
     }

@@ -3,7 +3,6 @@
 /// They are closures, not requirements of a protocol, so that they are compiled in the module that creates the store and knows all types.
 @usableFromInline
 struct ListRules<Content>: Sendable {
-    /// Adds a page in one direction.
     @usableFromInline let merge: PageMerge<Content>
     /// Counts the elements of a list, for the sizes of its pages.
     @usableFromInline let count: @Sendable (_ list: Content) -> Int
@@ -31,7 +30,6 @@ struct ListRules<Content>: Sendable {
 }
 
 extension ListRules {
-    /// Removes elements at one end of a list.
     @inlinable
     static func drop<Element>(
         from list: inout [Element], _ count: Int, _ direction: PageDirection

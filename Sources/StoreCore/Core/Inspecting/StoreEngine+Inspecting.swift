@@ -58,7 +58,7 @@ extension LiveKey {
         let sides = machine.sides
         snapshot.fetches = fetches.map { fetch in
             let target: StoreEventKind.Target =
-                fetch.ticket == sides?.next.ticket ? .page(.next) : fetch.ticket == sides?.prev.ticket ? .page(.prev) : .content
+                fetch.ticket == sides.next.ticket ? .page(.next) : fetch.ticket == sides.prev.ticket ? .page(.prev) : .content
             return KeyFetch(target: target, duration: fetch.began.duration(to: now))
         }
         guard let places = machine.book.linked?.value.places, places.count == links.count else { return (snapshot, []) }

@@ -25,7 +25,6 @@ package enum Few<Element> {
         if case .none = self { self = elements } else { elements.forEach { append($0) } }
     }
 
-    /// Returns all elements, and empties the list.
     mutating func takeAll() -> Few {
         var taken = Few.none
         swap(&taken, &self)

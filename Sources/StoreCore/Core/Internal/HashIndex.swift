@@ -47,7 +47,6 @@ package struct HashIndex: Sendable {
         }
     }
 
-    /// Allocates storage for a number of elements.
     @inlinable
     mutating func reserveCapacity(_ capacity: Int) {
         guard capacity * 4 > words.count * 3 else { return }
@@ -75,8 +74,6 @@ package struct HashIndex: Sendable {
     /// Adds consecutive elements, up to the first one that the index already has.
     ///
     /// - Parameters:
-    ///   - newCount: The number of elements.
-    ///   - position: The position of the first element.
     ///   - hash: The hash of the element at an offset from the first one.
     ///   - isSame: Whether the element at an offset is the same as the one at a position. Neither closure may use this index.
     /// - Returns: The number of added elements.
@@ -114,7 +111,6 @@ package struct HashIndex: Sendable {
         return inserted
     }
 
-    /// Changes the position of an element.
     @inlinable
     mutating func move(_ hash: UInt32, from position: Int, to newPosition: Int) {
         words[bucket(hash, position)] = Self.word(hash, newPosition)

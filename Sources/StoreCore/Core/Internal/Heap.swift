@@ -38,7 +38,6 @@ package struct Heap<Element: Comparable> {
         }
     }
 
-    /// Removes all elements that satisfy a condition.
     mutating func removeAll(where isUnwanted: (Element) -> Bool) {
         elements.removeAll(where: isUnwanted)
         // A sorted array is a heap.

@@ -78,9 +78,9 @@ final class LinkTurn: LinkLayer {
             // Also for entities that are not in memory, into which the values are merged later.
             switch change {
             case .changed(_, let stamp, _)?:
-                for (link, places) in zip(links, linked.places) { link.entities.noteChange(of: places, at: stamp) }
+                for (link, places) in zip(links, linked.places) { link.entities.note(.byUser, of: places, at: stamp) }
             case .fetched(let stamp, _)?, .page(let stamp, _)?:
-                for (link, places) in zip(links, linked.places) { link.entities.noteFetch(of: places, at: stamp) }
+                for (link, places) in zip(links, linked.places) { link.entities.note(.linked, of: places, at: stamp) }
             default: break
             }
             linked.pending = links.map { _ in PendingChanges() }

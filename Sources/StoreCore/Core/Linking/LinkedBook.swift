@@ -171,7 +171,7 @@ extension KeyMachine {
     /// The store begins to stamp its contents. A running fetch counts as begun now, so that it is not older than the content before it.
     mutating func dateFetches(_ stamp: Stamp) {
         origin.changeFlight { $0.stamp = stamp }
-        for direction in PageDirection.allCases { self[direction].stamp = stamp }
+        for direction in PageDirection.allCases { sides[direction].stamp = stamp }
     }
 
     /// A mutation of a key without content succeeds: the row of a full place becomes the content, and is out of date (E5).
@@ -204,7 +204,7 @@ extension KeyMachine {
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
         transition.discarded.append(old)
         book.held?.record.content = content
-        sides?.mergeIndex = nil
+        sides.mergeIndex = nil
         book.contentNumber += 1
         acceptedContentChanged(.derived, &transition)
         endTransition(&transition)
@@ -218,7 +218,7 @@ extension KeyMachine {
         let outcome = layer.settle(&book, change, isNew: true)
         book.linked?.value.isReceived = false
         // A copied value may have another identity in its list.
-        if outcome.contains(.accepted) { sides?.mergeIndex = nil }
+        if outcome.contains(.accepted) { sides.mergeIndex = nil }
         if !outcome.isDisjoint(with: [.accepted, .shown]) { book.contentNumber += 1 }
     }
 
@@ -250,7 +250,7 @@ extension KeyMachine {
 
     private mutating func show(_ outcome: LinkOutcome, _ transition: inout Transition) {
         if outcome.contains(.accepted) {
-            sides?.mergeIndex = nil
+            sides.mergeIndex = nil
             if outcome.contains(.local) || saving.tried != book.revision {
                 note(.derived)
                 let revision = transition.tickets.next()

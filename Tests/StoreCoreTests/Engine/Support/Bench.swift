@@ -108,7 +108,7 @@ extension Store where Param == Int {
     }
 
     /// Tells the engine that the last caller of a group has left.
-    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, of param: Int) {
-        engine.dissolve(callerGroup, of: BoxedKey(param))
+    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: Int) {
+        engine.dissolve(callerGroup, id, of: BoxedKey(param))
     }
 }

@@ -122,18 +122,18 @@ struct ModelFingerprint: Hashable {
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
         add(
-            machine.origin.isKnown, machine.wakes.refetchesAtDeadline, machine.wakes.triggerPending, machine.desk.forceRefreshPending,
-            machine.desk.invalidatePending)
+            machine.origin.isKnown, machine.book.held?.refetchesAtDeadline == true, machine.desk.triggerPending,
+            machine.desk.forceRefreshPending, machine.desk.invalidatePending)
         add(
-            machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine[.next].ticket != nil,
-            machine[.prev].ticket != nil)
-        add(machine[.next].isInterrupted, machine[.prev].isInterrupted)
+            machine.origin.flight != nil, machine.origin.flight?.forceRefresh == true, machine.sides.next.ticket != nil,
+            machine.sides.prev.ticket != nil)
+        add(machine.sides.next.isInterrupted, machine.sides.prev.isInterrupted)
         let purpose = machine.origin.reread?.purpose
         add(purpose == .pageKeys(isOutdated: false), purpose == .pageKeys(isOutdated: true))
         add(
-            machine.sides?.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision,
+            machine.sides.mergeIndex != nil, machine.saving.failure != nil, machine.saving.tried < machine.book.revision,
             machine.origin.failure != nil)
-        add(time: machine.wakes.graceEnds, now)
+        add(time: machine.origin.graceEnds, now)
     }
 
     private mutating func add(cacher world: ModelWorld) {

@@ -32,9 +32,9 @@ extension ModelWorld {
     private func checkRunningFetches() {
         check(machine.origin.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
         for direction in PageDirection.allCases {
-            check(!machine[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
+            check(!machine.sides[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
             let ticket = running.first { $0.direction == direction }?.ticket
-            check(machine[direction].ticket == ticket, "C13", "the machine's page fetch is not the running one")
+            check(machine.sides[direction].ticket == ticket, "C13", "the machine's page fetch is not the running one")
         }
         for fetch in running where !fetch.isStream {
             check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch keeps running")
@@ -72,7 +72,7 @@ extension ModelWorld {
         case .refresh where caller.awaits != nil: return call != nil || saveWaits
         case .page(let direction, continueWhenError: _):
             if caller.part == .asked || caller.part == .joined {
-                return running.contains { $0.direction == direction } || (flight != nil && machine[direction].isInterrupted)
+                return running.contains { $0.direction == direction } || (flight != nil && machine.sides[direction].isInterrupted)
             }
             return flight != nil || call?.kind == .read
         default: return flight != nil || call?.kind == .read || isWaiting

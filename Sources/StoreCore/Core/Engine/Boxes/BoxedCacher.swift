@@ -7,7 +7,6 @@ internal import Foundation
 /// The engine's view of a cacher.
 struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher {
     let cacher: any Cacher<Param, Value>
-    /// The same cacher if its records are shared.
     let shared: (any SharedCacher<Param, Value>)?
     /// Whether the origin accepts a saved version; called for versions with notes.
     let accept: Accept<Param>?
@@ -51,9 +50,7 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
             }
         }
     }
-}
 
-extension BoxedCacher {
     func settle() async { await (cacher as? any NoticingCacher<Param, Value>)?.settle() }
 }
 

@@ -5,7 +5,6 @@
 typealias Respond = @Sendable (_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent>
 
 extension Origin {
-    /// The engine's view of the origin.
     @inlinable
     func boxed() -> Respond {
         // A single call of the origin: any further code here would enlarge the frame of each fetch.
@@ -36,7 +35,6 @@ extension OriginRequest<BoxedKey> {
 }
 
 extension ListRules where Content: Sendable {
-    /// The engine's view of the rules.
     @inlinable
     func boxed() -> ListRules<BoxedContent> {
         ListRules<BoxedContent>(

@@ -15,7 +15,6 @@ package final class FrontMemory: Sendable {
     @usableFromInline let removeAll: @Sendable () -> FrontMemoryDrop
     @usableFromInline let keys: @Sendable () -> [BoxedKey]
 
-    /// Creates the engine's view of a table.
     @inlinable
     init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
         entry = { key in
@@ -57,7 +56,6 @@ func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
 package final class FrontMemoryDrop: Sendable {
     let evicted: Int
     let records: any Sendable
-    /// The reason why the added record is not kept.
     let refusal: CostRefusal?
 
     @usableFromInline

@@ -10,9 +10,6 @@ package struct Lock<Value: ~Copyable>: ~Copyable {
     @usableFromInline let mutex: Mutex<Value>
     @usableFromInline let order = Atomic<UInt8>(0)
 
-    /// Creates an unlocked lock.
-    ///
-    /// - Parameter value: The guarded value.
     @inlinable
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)
@@ -21,8 +18,6 @@ package struct Lock<Value: ~Copyable>: ~Copyable {
     /// Calls a closure with exclusive access to the value; not recursive.
     ///
     /// - Parameter body: Must not suspend, and must not call code that the lock's owner does not know.
-    /// - Returns: The result of `body`.
-    /// - Throws: The error of `body`.
     @inlinable
     package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result

@@ -38,7 +38,6 @@ package final class Permits: Sendable {
         state = Lock(State(free: max(1, count)))
     }
 
-    /// The permits in use.
     package var takenCount: Int { count - state.withLock(\.free) }
 
     package var waiterCount: Int { state.withLock { $0.waiters.count } }

@@ -11,9 +11,7 @@
 
 /// Suspends the task until another task resumes it, without regard to cancellation.
 ///
-/// - Parameters:
-///   - isolation: The caller's actor, which the call does not leave.
-///   - begin: Registers the suspension, or resumes it at once.
+/// - Parameter begin: Registers the suspension, or resumes it at once.
 @inlinable
 @inline(__always)
 package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void) async {
@@ -30,7 +28,6 @@ package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Su
 /// task. The task then needs another kilobyte.
 ///
 /// - Parameters:
-///   - isolation: The caller's actor, which the call does not leave.
 ///   - begin: Registers the suspension, or resumes it at once.
 ///   - onCancel: Runs when the task is canceled, and before `begin` if it already is. It must ensure that the task is resumed.
 package func suspend(

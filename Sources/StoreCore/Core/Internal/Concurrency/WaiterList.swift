@@ -43,7 +43,6 @@ package struct WaiterList<Tag> {
         return waiters[position]
     }
 
-    /// Adds a waiter at the end of the list.
     package mutating func join(_ tag: Tag) -> Ticket {
         join(tag, as: lastTicket + 1)
         return lastTicket
@@ -93,7 +92,6 @@ package struct WaiterList<Tag> {
     /// Removes the waiters in the order of their tickets; the caller resumes them.
     package mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
 
-    /// Takes out the waiters with a matching tag.
     package mutating func removeAll(where isMatch: (Tag) -> Bool) -> [Waiter] {
         var removed: [Waiter] = []
         waiters.removeAll { waiter in
@@ -142,7 +140,6 @@ extension WaiterList {
     /// Suspends the task, which has joined a list, until it is taken out.
     ///
     /// - Parameters:
-    ///   - isolation: The caller's actor, which the call does not leave.
     ///   - register: Calls ``suspend(_:_:)`` under the list's lock.
     ///   - leave: Calls ``remove(_:)`` under the list's lock.
     /// - Returns: `false` if the task's cancellation has taken the task out.

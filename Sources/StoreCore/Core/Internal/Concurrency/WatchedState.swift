@@ -15,7 +15,6 @@ package final class WatchedState<State: Sendable>: Sendable {
         /// A list ends with its last waiter. No ticket of it may be given out again, because its waiters may be about to suspend.
         var lastTicket: WaiterList<Condition>.Ticket = 0
 
-        /// Takes out the waiters with a fulfilled condition.
         mutating func takeSatisfied(_ changes: ChangedParts) -> [WaiterList<Condition>.Waiter] {
             var satisfied = watchers.isEmpty ? [] : watchers.removeAll { $0(state) }
             guard !partWatchers.isEmpty else { return satisfied }
@@ -48,9 +47,7 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     /// Creates a watched state.
     ///
-    /// - Parameters:
-    ///   - state: The initial state.
-    ///   - takeChanges: Returns the parts that have changed since its last call; called after each change.
+    /// - Parameter takeChanges: Returns the parts that have changed since its last call; called after each change.
     package init(_ state: State, takeChanges: @escaping @Sendable (inout State) -> ChangedParts = { _ in .everything }) {
         guarded = Lock(Guarded(state: state))
         self.takeChanges = takeChanges
@@ -68,7 +65,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// Changes the state, and then resumes the waiters with a fulfilled condition.
     ///
     /// - Parameter body: Runs under the lock; it must not call user code or resume tasks.
-    /// - Returns: The result of `body`.
     @discardableResult
     package func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, satisfied) = guarded.withLock { guarded in
@@ -84,7 +80,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// - Parameters:
     ///   - part: The part that the condition reads; `nil` if it may read all.
     ///   - timeout: The longest wait, in real time; `nil` waits without a limit.
-    ///   - isolation: The caller's actor, which the call does not leave.
     ///   - condition: Reads the state now and after each change of the part. It runs under the lock and must not call user code.
     /// - Returns: The first value of `condition`.
     /// - Throws: `CancellationError` as soon as the task is canceled, ``WaitTimedOut`` after the timeout.
@@ -140,7 +135,6 @@ extension Duration {
     fileprivate static var longestTimeout: Duration { .seconds(100 * 366 * 86_400) }
 }
 
-/// The error of a wait whose timeout has passed.
 package struct WaitTimedOut: Error {}
 
 /// The parts of a state that have changed.
@@ -154,7 +148,6 @@ package struct ChangedParts: Sendable {
     /// Adds a part, unless all parts count as changed already.
     package mutating func insert(_ part: some Hashable) { parts?.insert(part.hashValue) }
 
-    /// Returns the changed parts, and forgets them.
     package mutating func take() -> ChangedParts {
         defer { self = .nothing }
         return self
