@@ -298,11 +298,10 @@ extension StoreEngine {
         if waitsForItself(param) { throw StoreError.insideCall }
         let (saves, clearing) = beginWaiting(param)
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
-        // Inside the call of another key, a clearing may have begun since the look above, and waits for that call.
         let isInside = waitsForItself()
-        if isInside { clearing?.result.put(.failure(StoreError.insideCall)) }
         if let clearing {
-            switch await clearing.value() {
+            // Inside the call of another key, a clearing may have begun since the look above, and waits for that call.
+            switch await isInside ? .failure(StoreError.insideCall) : clearing.value() {
             case .success?: break
             case .failure(let error)?: faults.append(error)
             case nil: isCancelled = true
