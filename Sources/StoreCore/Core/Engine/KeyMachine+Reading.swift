@@ -183,7 +183,8 @@ extension KeyMachine {
         origin.becomeKnown()
         book.held = found
         if let details = found?.record.details { book.foldedCommands = details.fields.commands ?? [] }
-        book.held?.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        let refetches = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        book.held?.refetchesAtDeadline = refetches
         desk.shown = sight
     }
 

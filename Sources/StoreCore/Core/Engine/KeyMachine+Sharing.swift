@@ -218,7 +218,8 @@ extension KeyMachine {
         if origin.isConnected { book.held?.deadline = .distantFuture }
         contentReplaced()
         forgetFailures(into: &transition.leftovers)
-        book.held?.refetchesAtDeadline = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        let refetches = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
+        book.held?.refetchesAtDeadline = refetches
         book.revision = transition.tickets.next()
         if transition.links != nil { linkRead(&transition) }
         reconcileCommands(&transition)
