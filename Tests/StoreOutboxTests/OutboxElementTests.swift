@@ -330,6 +330,26 @@ struct OutboxElementTests {
         #expect(try await bench.saved("feed") == [1, 0])
     }
 
+    @Test func `E2: the response of a command is newer than the row that the command adds to a linked list`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)]) { _ in [] }
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in rows.append(Row(id: command.row, likes: 1)) }
+        await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
+            row.likes += 1
+        } perform: { command, _ in
+            Row(id: command.row, likes: 7)
+        }
+        _ = try await (rows[5].requireData(), liked.flowable.requireData())
+        try await outbox.submit(Like(row: 5))
+        #expect(try await liked.flowable.requireData().map(\.likes) == [1])
+        outbox.start()
+        try await until("the change is saved") { await outbox.core.isEmpty }
+        #expect(try await rows[5].requireData().likes == 7)
+        #expect(try await liked.flowable.requireData().map(\.likes) == [7])
+    }
+
     @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {
         let bench = try await Bench().registered()
         try await bench.load("feed", [5])

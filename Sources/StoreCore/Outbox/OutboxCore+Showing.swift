@@ -152,12 +152,15 @@ extension OutboxCore {
         let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, waits: waits) }
         guard !changed.isEmpty else { return retire([id]) }
         unsettled[id] = changed
+        // The response is newer than what the command's other changes bring, whichever is folded first (E2).
+        let delivered: Stamp? = if case .content = response, changed.count > 1 { first.engine.stamp() } else { nil }
         for patch in changed where patch.isIn == nil {
             patch.engine.knowCommands([id])
             if let first = patch.first {
                 move(item, patch, first, performed)
             } else {
-                settle(id, patch.isSame(as: first) ? response : .none, in: patch)
+                let isFirst = patch.isSame(as: first)
+                settle(id, isFirst ? response : .none, in: patch, at: isFirst ? nil : delivered)
             }
         }
     }
@@ -187,10 +190,12 @@ extension OutboxCore {
         for list in lists { settle(id, .none, in: list) }
     }
 
-    private func settle(_ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch) {
+    private func settle(
+        _ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch, at delivered: Stamp? = nil
+    ) {
         Task.detached { [weak self] in
             let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
-            await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
+            await patch.engine.settleCommand(id, of: patch.key, response, at: delivered, saved: settled)
         }
     }
 

@@ -116,8 +116,11 @@ extension KeyMachine {
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
-    mutating func commandDelivered(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
+    mutating func commandDelivered(
+        _ id: UUID, _ response: MutationResponse<Content>, at delivered: Stamp? = nil, _ transition: inout Transition
+    ) -> [UUID] {
         if let position = book.patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
+            book.patches[position].delivered = delivered
             let patch = book.patches[position]
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
                 // The fetched content may contain the change already, so the origin has the last word.
