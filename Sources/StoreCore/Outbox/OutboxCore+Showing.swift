@@ -76,7 +76,7 @@ extension OutboxCore {
             if let first = patch.first {
                 if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
             } else {
-                patch.show([ShownCommand(item, patch)], insteadOf: superseded)
+                patch.show([ShownCommand(item, patch, of: command)], insteadOf: superseded)
             }
         }
         // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
@@ -103,7 +103,7 @@ extension OutboxCore {
                 if let first = patch.first {
                     if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
                 } else {
-                    groups.add(ShownCommand(item, patch), patch)
+                    groups.add(ShownCommand(item, patch, of: command), patch)
                 }
             }
             if !command.patches.isEmpty { shown[item.id] = command.patches }
@@ -153,7 +153,8 @@ extension OutboxCore {
         guard !changed.isEmpty else { return retire([id]) }
         unsettled[id] = changed
         // The response is newer than what the command's other changes bring, whichever is folded first (E2).
-        let delivered: Stamp? = if case .content = response, changed.count > 1 { first.engine.stamp() } else { nil }
+        let hasContent = if case .content = response { true } else { false }
+        let delivered = hasContent && changed.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
         for patch in changed where patch.isIn == nil {
             patch.engine.knowCommands([id])
             if let first = patch.first {
@@ -365,6 +366,11 @@ private struct PatchGroups<Value> {
     }
 }
 
+extension OutboxMachine.Item {
+    /// A stamp before that of the response, if a former process or another one has received it.
+    fileprivate var stampBeforeResponse: Stamp? { hasContent ? submission.date.stamp : nil }
+}
+
 extension CommandMark {
     fileprivate init(_ item: OutboxMachine.Item) {
         self.init(id: item.id, order: item.order, isAttempted: item.isAttempted)
@@ -372,7 +378,10 @@ extension CommandMark {
 }
 
 extension ShownCommand<BoxedContent> {
-    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch) {
-        self.init(mark: CommandMark(item), isDelivered: item.status == .delivered, apply: patch.apply)
+    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch, of command: BoundCommand) {
+        let isFirst = command.patches.first.map { patch.isSame(as: $0) } ?? true
+        self.init(
+            mark: CommandMark(item), isDelivered: item.status == .delivered, delivered: isFirst ? nil : item.stampBeforeResponse,
+            apply: patch.apply)
     }
 }

@@ -25,10 +25,14 @@ package struct ShownCommand<Content: Sendable>: Sendable {
     package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
     package var isDelivered: Bool
+    /// The stamp of the change, earlier than the command's response; `nil` for that of the fold.
+    package var delivered: Stamp?
     package var apply: @Sendable (inout Content) -> Void
 
-    package init(mark: CommandMark, isDelivered: Bool = false, apply: @escaping @Sendable (inout Content) -> Void) {
-        (self.mark, self.isDelivered, self.apply) = (mark, isDelivered, apply)
+    package init(
+        mark: CommandMark, isDelivered: Bool = false, delivered: Stamp? = nil, apply: @escaping @Sendable (inout Content) -> Void
+    ) {
+        (self.mark, self.isDelivered, self.delivered, self.apply) = (mark, isDelivered, delivered, apply)
     }
 }
 
@@ -62,7 +66,9 @@ extension KeyMachine {
         for command in commands where !book.foldedCommands.contains(command.mark.id) {
             let position = place(of: command.mark)
             isAppended = isAppended && position == book.patches.endIndex
-            let patch = Patch(id: transition.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
+            let patch = Patch(
+                id: transition.tickets.next(), isConfirmed: command.isDelivered, delivered: command.delivered, command: command.mark,
+                apply: command.apply)
             book.patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)

@@ -233,9 +233,12 @@ extension KeyMachine {
             transition.leftovers.append(patch)
         }
         if !confirmed.isEmpty, book.held != nil {
-            let delivered = confirmed.compactMap(\.delivered)
-            changeHeld(at: delivered.count == confirmed.count ? delivered.max() : nil, &transition) { content in
-                for patch in confirmed { patch.apply(&content) }
+            // Each change keeps its own stamp, even if it has waited for an earlier one (E2).
+            var rest = confirmed[...]
+            while let first = rest.first {
+                let group = rest.prefix { $0.delivered == first.delivered }
+                rest.removeFirst(group.count)
+                changeHeld(at: first.delivered, &transition) { content in for patch in group { patch.apply(&content) } }
             }
         } else if book.patches.isEmpty {
             rebuildOverlay(&transition)
