@@ -113,7 +113,8 @@ extension KeyMachine {
     mutating func commandAttempted(_ id: UUID, _ transition: inout Transition) {
         guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
         book.patches[position].command?.isAttempted = true
-        guard origin.isKnown else { return }
+        // A record that is read later is older than the response, unless another process may save it meanwhile.
+        guard origin.isKnown || !rules.isShared else { return }
         book.epoch = transition.tickets.next()
         book.patches[position].id = book.epoch
         book.patches[position].isBeforePage = false
