@@ -244,6 +244,19 @@ struct OutboxContentTests {
         #expect(observer.states.compactMap(\.content).allSatisfy { [10, 15, 1_000].contains($0) })
     }
 
+    @Test func `O7: content that the origin responds with replaces the change of a key that was not read before`() async throws {
+        let directory = try TemporaryDirectory()
+        let record = CacheRecord(content: 10, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+        try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
+        let bench = try OutboxBench(in: directory)
+        await bench.outbox.register(Add.self, patching: bench.store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in 1_000 })
+        bench.outbox.start()
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.settled()
+        #expect(try await bench.saved()?.content == 1_000)
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
     @Test func `O2, O7: a command changes the content of several stores`() async throws {
         let bench = try OutboxBench()
         let totals = Store(

@@ -330,6 +330,71 @@ struct OutboxElementTests {
         #expect(try await bench.saved("feed") == [1, 0])
     }
 
+    @Test func `E2: the response of a command is newer than the row that the command adds to a linked list`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)]) { _ in [] }
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in rows.append(Row(id: command.row, likes: 1)) }
+        await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
+            row.likes += 1
+        } perform: { command, _ in
+            Row(id: command.row, likes: 7)
+        }
+        _ = try await (rows[5].requireData(), liked.flowable.requireData())
+        try await outbox.submit(Like(row: 5))
+        #expect(try await liked.flowable.requireData().map(\.likes) == [1])
+        outbox.start()
+        try await until("the change is saved") { await outbox.core.isEmpty }
+        #expect(try await rows[5].requireData().likes == 7)
+        #expect(try await liked.flowable.requireData().map(\.likes) == [7])
+    }
+
+    @Test(arguments: [false, true])
+    func `E2: the row of a delivered command stays older than the response while an earlier command is pending`(
+        _ restarts: Bool
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let time = ManualTime()
+        let origin = ScriptedDeliveries<Like, Row> { request in
+            let isFirst = request.command.row == 5 && request.delivery.attempt == 1
+            return isFirst ? .failure(Offline()) : .success(Row(id: request.command.row, likes: 7))
+        }
+        func launch() async throws -> (rows: Store<Int, Row>, liked: Store<UnitParam, [Row]>, outbox: Outbox) {
+            let rows = Store<Int, Row>(cacher: TieredCacher(over: FileCacher(directory: directory.file("rows")))) { Row(id: $0) }
+            let liked = Store<UnitParam, [Row]>(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("liked"))), links: [.elements(of: rows)]
+            ) { _ in [] }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: time)
+            let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in
+                if !rows.contains(where: { $0.id == command.row }) { rows.append(Row(id: command.row, likes: 1)) }
+            }
+            await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
+                row.likes += 1
+            } perform: { try await origin.perform($0, $1) }
+            _ = try await (rows[5].requireData(), rows[6].requireData(), liked.flowable.requireData())
+            return (rows, liked, outbox)
+        }
+        var app = try await launch()
+        app.outbox.start()
+        let first = try await app.outbox.submit(Like(row: 5))
+        try await until("the first attempt has failed") { await app.outbox.commands().first?.attempts == 1 }
+        // Delivered at once, because it has a lane of its own.
+        try await app.outbox.submit(Like(row: 6))
+        try await until("the response is saved") { try await app.rows[6].requireData().likes == 7 }
+        try await app.rows.waitUntilSaved()
+        if restarts {
+            try await app.outbox.close()
+            app = try await launch()
+            app.outbox.start()
+        }
+        time.advance(by: .seconds(60))
+        try await until("both changes are saved") { await app.outbox.core.isEmpty }
+        #expect(try await app.liked.flowable.requireData() == [Row(id: 5, likes: 7), Row(id: 6, likes: 7)])
+        #expect(try await app.rows[6].requireData().likes == 7)
+        #expect(origin.deliveries.filter { $0.delivery.id == first }.count == 2)
+    }
+
     @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {
         let bench = try await Bench().registered()
         try await bench.load("feed", [5])

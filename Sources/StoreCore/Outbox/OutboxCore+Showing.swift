@@ -76,7 +76,7 @@ extension OutboxCore {
             if let first = patch.first {
                 if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
             } else {
-                patch.show([ShownCommand(item, patch)], insteadOf: superseded)
+                patch.show([ShownCommand(item, patch, of: command)], insteadOf: superseded)
             }
         }
         // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
@@ -103,7 +103,7 @@ extension OutboxCore {
                 if let first = patch.first {
                     if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
                 } else {
-                    groups.add(ShownCommand(item, patch), patch)
+                    groups.add(ShownCommand(item, patch, of: command), patch)
                 }
             }
             if !command.patches.isEmpty { shown[item.id] = command.patches }
@@ -152,12 +152,16 @@ extension OutboxCore {
         let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, waits: waits) }
         guard !changed.isEmpty else { return retire([id]) }
         unsettled[id] = changed
+        // The response is newer than what the command's other changes bring, whichever is folded first (E2).
+        let hasContent = if case .content = response { true } else { false }
+        let delivered = hasContent && changed.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
         for patch in changed where patch.isIn == nil {
             patch.engine.knowCommands([id])
             if let first = patch.first {
                 move(item, patch, first, performed)
             } else {
-                settle(id, patch.isSame(as: first) ? response : .none, in: patch)
+                let isFirst = patch.isSame(as: first)
+                settle(id, isFirst ? response : .none, in: patch, at: isFirst ? nil : delivered)
             }
         }
     }
@@ -187,10 +191,12 @@ extension OutboxCore {
         for list in lists { settle(id, .none, in: list) }
     }
 
-    private func settle(_ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch) {
+    private func settle(
+        _ id: UUID, _ response: MutationResponse<BoxedContent>, in patch: BoundPatch, at delivered: Stamp? = nil
+    ) {
         Task.detached { [weak self] in
             let settled: @Sendable ([UUID]) async -> Void = { [weak self] folded in await self?.settled(folded, in: patch) }
-            await patch.engine.settleCommand(id, of: patch.key, response, saved: settled)
+            await patch.engine.settleCommand(id, of: patch.key, response, at: delivered, saved: settled)
         }
     }
 
@@ -360,6 +366,11 @@ private struct PatchGroups<Value> {
     }
 }
 
+extension OutboxMachine.Item {
+    /// A stamp before that of the response, if a former process or another one has received it.
+    fileprivate var stampBeforeResponse: Stamp? { hasContent ? submission.date.stamp : nil }
+}
+
 extension CommandMark {
     fileprivate init(_ item: OutboxMachine.Item) {
         self.init(id: item.id, order: item.order, isAttempted: item.isAttempted)
@@ -367,7 +378,10 @@ extension CommandMark {
 }
 
 extension ShownCommand<BoxedContent> {
-    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch) {
-        self.init(mark: CommandMark(item), isDelivered: item.status == .delivered, apply: patch.apply)
+    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch, of command: BoundCommand) {
+        let isFirst = command.patches.first.map { patch.isSame(as: $0) } ?? true
+        self.init(
+            mark: CommandMark(item), isDelivered: item.status == .delivered, delivered: isFirst ? nil : item.stampBeforeResponse,
+            apply: patch.apply)
     }
 }

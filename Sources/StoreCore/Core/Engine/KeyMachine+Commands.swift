@@ -24,10 +24,14 @@ package struct ShownCommand<Content: Sendable>: Sendable {
     package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
     package var isDelivered: Bool
+    /// The stamp of the change, earlier than the command's response; `nil` for that of the fold.
+    package var delivered: Stamp?
     package var apply: @Sendable (inout Content) -> Void
 
-    package init(mark: CommandMark, isDelivered: Bool = false, apply: @escaping @Sendable (inout Content) -> Void) {
-        (self.mark, self.isDelivered, self.apply) = (mark, isDelivered, apply)
+    package init(
+        mark: CommandMark, isDelivered: Bool = false, delivered: Stamp? = nil, apply: @escaping @Sendable (inout Content) -> Void
+    ) {
+        (self.mark, self.isDelivered, self.delivered, self.apply) = (mark, isDelivered, delivered, apply)
     }
 }
 
@@ -56,7 +60,9 @@ extension KeyMachine {
         for command in commands where !book.foldedCommands.contains(command.mark.id) {
             let position = place(of: command.mark)
             isAppended = isAppended && position == book.patches.endIndex
-            let patch = Patch(id: transition.tickets.next(), isConfirmed: command.isDelivered, command: command.mark, apply: command.apply)
+            let patch = Patch(
+                id: transition.tickets.next(), isConfirmed: command.isDelivered, delivered: command.delivered, command: command.mark,
+                apply: command.apply)
             book.patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)
@@ -101,7 +107,8 @@ extension KeyMachine {
     mutating func commandAttempted(_ id: UUID, _ transition: inout Transition) {
         guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
         book.patches[position].command?.isAttempted = true
-        guard origin.isKnown else { return }
+        // A record that is read later is older than the response, unless another process may save it meanwhile.
+        guard origin.isKnown || !rules.isShared else { return }
         book.epoch = transition.tickets.next()
         book.patches[position].id = book.epoch
         book.patches[position].isBeforePage = false
@@ -110,8 +117,11 @@ extension KeyMachine {
     /// The origin has performed a command. The content is known.
     ///
     /// - Returns: The commands that the content contains, once it is saved.
-    mutating func commandDelivered(_ id: UUID, _ response: MutationResponse<Content>, _ transition: inout Transition) -> [UUID] {
+    mutating func commandDelivered(
+        _ id: UUID, _ response: MutationResponse<Content>, at delivered: Stamp? = nil, _ transition: inout Transition
+    ) -> [UUID] {
         if let position = book.patches.firstIndex(where: { $0.command?.id == id && !$0.isConfirmed }) {
+            book.patches[position].delivered = delivered
             let patch = book.patches[position]
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
                 // The fetched content may contain the change already, so the origin has the last word.

@@ -6,6 +6,8 @@ struct Patch<Content: Sendable>: Sendable {
     var isConfirmed = false
     /// The stamp of the confirmation in a store with links; unknown for commands of an earlier process.
     var confirmed = Stamp.max
+    /// The stamp of a command's change beside its own content; `nil` for that of the fold.
+    var delivered: Stamp?
     /// Whether a page was added after this change, so that the mutation's response may lack it.
     var isBeforePage = false
     /// Whether content was fetched after the origin may have made this change.
@@ -225,8 +227,12 @@ extension KeyMachine {
             transition.leftovers.append(patch)
         }
         if !confirmed.isEmpty, book.held != nil {
-            changeHeld(&transition) { content in
-                for patch in confirmed { patch.apply(&content) }
+            // Each change keeps its own stamp, even if it has waited for an earlier one (E2).
+            var rest = confirmed[...]
+            while let first = rest.first {
+                let group = rest.prefix { $0.delivered == first.delivered }
+                rest.removeFirst(group.count)
+                changeHeld(at: first.delivered, &transition) { content in for patch in group { patch.apply(&content) } }
             }
         } else if book.patches.isEmpty {
             rebuildOverlay(&transition)
@@ -235,12 +241,12 @@ extension KeyMachine {
     }
 
     /// Changes the accepted content; its dates stay.
-    private mutating func changeHeld(_ transition: inout Transition, _ change: (inout Content) -> Void) {
+    private mutating func changeHeld(at stamp: Stamp? = nil, _ transition: inout Transition, _ change: (inout Content) -> Void) {
         if origin.isStreaming { keepValue() }
         guard var record = book.held?.record else { return }
         let old = record.content
         transition.discarded.append(old)
-        transition.noteChanged(from: old)
+        transition.noteChanged(from: old, at: stamp)
         change(&record.content)
         // The origin's validator does not describe the changed content.
         if var fields = record.details?.fields {

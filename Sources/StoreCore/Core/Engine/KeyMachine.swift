@@ -75,9 +75,9 @@ struct KeyMachine<Content: Sendable> {
             if links != nil { linkChange = .fetched(stamp() ?? self.stamp(), over: old) }
         }
 
-        /// Notes a change of this moment; `other` is the accepted content, if it is not the changed one.
-        mutating func noteChanged(from old: Content?, over other: Content? = nil) {
-            if links != nil { linkChange = .changed(from: old, at: stamp(), over: other) }
+        /// Notes a change of this moment, or of a given one; `other` is the accepted content, if it is not the changed one.
+        mutating func noteChanged(from old: Content?, over other: Content? = nil, at moment: Stamp? = nil) {
+            if links != nil { linkChange = .changed(from: old, at: moment ?? stamp(), over: other) }
         }
     }
 }

@@ -32,6 +32,9 @@ extension StoreEngine {
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
+    /// Returns the stamp of this moment, later than all stamps that the store and its linked stores have given.
+    package func stamp() -> Stamp { clocks.stamp(at: time.date) }
+
     package func attemptCommand(_ id: UUID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in key.machine.commandAttempted(id, &transition) }
     }
@@ -40,9 +43,11 @@ extension StoreEngine {
     ///
     /// - Parameters:
     ///   - response: The content that the origin responded with.
+    ///   - delivered: The stamp of the change; `nil` for that of the fold.
     ///   - saved: Called with the commands that the saved content contains; the key stays live until the closure returns.
     package func settleCommand(
-        _ id: UUID, of param: BoxedKey, _ response: MutationResponse<BoxedContent>, saved: @Sendable ([UUID]) async -> Void
+        _ id: UUID, of param: BoxedKey, _ response: MutationResponse<BoxedContent>, at delivered: Stamp? = nil,
+        saved: @Sendable ([UUID]) async -> Void
     ) async {
         let holder = nextID()
         defer { release(holder, of: param) }
@@ -50,7 +55,7 @@ extension StoreEngine {
         let row = newestRow(of: param)
         let settled = transition(param) { key, transition in
             if let row { key.machine.rowBecomesContent(row, &transition) }
-            return (key.machine.commandDelivered(id, response, &transition), key.machine.book.revision)
+            return (key.machine.commandDelivered(id, response, at: delivered, &transition), key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)

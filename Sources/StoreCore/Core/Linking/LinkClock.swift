@@ -1,7 +1,7 @@
 #if canImport(FoundationEssentials)
-internal import FoundationEssentials
+package import FoundationEssentials
 #else
-internal import Foundation
+package import Foundation
 #endif
 public import Synchronization
 
@@ -77,7 +77,7 @@ final class LinkClocks: Sendable {
 
 extension Date {
     /// The date in microseconds.
-    var stamp: Stamp { Stamp(max(0, min(timeIntervalSince1970, 1e12)) * 1_000_000) }
+    package var stamp: Stamp { Stamp(max(0, min(timeIntervalSince1970, 1e12)) * 1_000_000) }
 }
 
 /// The keys of the last changes of a store.

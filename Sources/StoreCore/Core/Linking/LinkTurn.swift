@@ -144,7 +144,7 @@ final class LinkTurn: LinkLayer {
                 linked.stamp = stamp
             }
         case .page(let stamp, _): if linked.stamp == 0 { linked.stamp = stamp }
-        case .changed(_, let stamp, _), .merged(_, let stamp, isWhole: true): linked.stamp = stamp
+        case .changed(_, let stamp, _), .merged(_, let stamp, isWhole: true): linked.stamp = max(linked.stamp, stamp)
         case .merged(_, _, isWhole: false): return
         case nil:
             linked.parts = (record.details?.fields.parts ?? [:]).mapValues { min($0, LinkClock.limit) }

@@ -123,7 +123,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// If memory has valid content, the model shows it before the call suspends for the first time. If several tasks follow, the newest
     /// call decides which state is shown. When it ends, the call before it decides again. After the last call has ended, the last state
-    /// stays. If the store is closed before content arrives, the model shows an error with the code ``StoreError/Code/closed``.
+    /// stays. If the store is closed while the model is loading, the model shows an error with the code ``StoreError/Code/closed``.
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {

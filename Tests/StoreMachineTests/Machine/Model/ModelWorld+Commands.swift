@@ -131,7 +131,6 @@ extension ModelWorld {
         guard let command = oracle.patches[place].command else { return }
         oracle.patches[place].command?.isAttempted = true
         machine.commandAttempted(command.id, &transition)
-        guard oracle.isKnown else { return }
         oracle.changes += 1
         oracle.patches[place].began = oracle.changes
         oracle.patches[place].isBeforePage = false
