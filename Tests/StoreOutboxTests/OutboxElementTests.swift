@@ -371,7 +371,9 @@ struct OutboxElementTests {
             }
             await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
                 row.likes += 1
-            } perform: { try await origin.perform($0, $1) }
+            } perform: {
+                try await origin.perform($0, $1)
+            }
             _ = try await (rows[5].requireData(), rows[6].requireData(), liked.flowable.requireData())
             return (rows, liked, outbox)
         }
