@@ -211,7 +211,7 @@ struct OutboxLogTests {
 
     // MARK: Directories
 
-    @Test func `O14: a compaction whose directory is removed is repeated in a new one`() throws {
+    @Test func `O14: a compaction is repeated in a new directory if its own is removed`() throws {
         let log = try OutboxLog(directory: place.file("a"))
         _ = try log.append(data("a"), durability: .crash)
         var isFirst = true
