@@ -217,7 +217,8 @@ struct StaleIfErrorTests {
     /// Errors before a request, and whether they allow stale content.
     private static let causes: [(error: any Error, isServed: Bool)] = [
         (RemoteError(.transport, .connectionRefused, operation: "GET", "refused"), true),
-        (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true),
+        (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true), (TransportFailure(.offline, "no network"), true),
+        (TransportFailure(.bodyTooLarge, "too large"), false),
         (RemoteError(.decode, .undecodable, operation: "GET", "no token"), false), (SignedOut(), false),
     ]
 

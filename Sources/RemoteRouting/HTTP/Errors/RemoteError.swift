@@ -151,6 +151,9 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 }
 
 extension RemoteError {
+    /// Creates the error of a request that a failure has ended.
+    fileprivate init(_ failure: TransportFailure) { self.init(failure.code.stage, failure.code, operation: "", failure.message) }
+
     /// Whether the server has not refused the request: it was not reached, as behind a captive portal, or it has failed (RFC 9110 §15.6).
     fileprivate var refusesNothing: Bool {
         switch stage {
@@ -187,10 +190,12 @@ extension RemoteError: FailureAdvising {
     ///
     /// `true` for the statuses 500, 502, 503 and 504, and if no complete response was received: no connection, a deadline, cancellation,
     /// a truncated response. `false` for every other status and for undecodable responses. For a failed credential refresh or interceptor,
-    /// the underlying error decides if it is `FailureAdvising`.
+    /// the underlying error decides if it is a ``TransportFailure`` or `FailureAdvising`.
     public var allowsStale: Bool {
         switch code {
-        case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
+        case .refreshFailed, .interceptorFailed:
+            if let failure = underlyingError as? TransportFailure { return RemoteError(failure).allowsStale }
+            return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
         // A response arrived but exceeded its limit, or the server refused the client, like a 403.
         case .bodyTooLarge, .clientCertificateRefused: return false
         default: break
@@ -211,8 +216,7 @@ extension Error {
     package var passesByItself: Bool {
         switch self {
         case let error as RemoteError: return error.refusesNothing
-        case let failure as TransportFailure:
-            return RemoteError(failure.code.stage, failure.code, operation: "", failure.message).refusesNothing
+        case let failure as TransportFailure: return RemoteError(failure).refusesNothing
         case is CancellationError: return true
         // The place of shared credentials has failed, and no server was asked.
         case let error as StoreError: return error.code == .cacherFailed
