@@ -74,9 +74,8 @@ extension SessionState {
     ///
     /// - Parameter isRepeated: Whether a refresh has overtaken the fetch of these bytes, so that they are confirmed now.
     private func confirmation(_ identifier: String, at now: Date, isRepeated: Bool = false) -> SetPlan.Item? {
-        guard let offer = offer(for: identifier), let entry = offer.entry, entry.sha256 == nil,
-            let text = held[identifier], text.checked == nil || isRepeated,
-            let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
+        guard let text = held[identifier], text.checked == nil || isRepeated, let record = text.active, !record.facts.isVerified,
+            let offer = offer(for: identifier), let entry = offer.entry, entry.sha256 == nil, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, case let fetchedAt = record.facts.fetchedAt,
