@@ -39,7 +39,6 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
         case csv
     }
 
-    /// Returns records as a file in UTF-8. Missing values are `null` in JSON and empty cells in a table.
     static func export(_ records: [AcceptanceRecord], as format: Format) -> Data {
         var bytes = Data()
         if format == .csv { bytes += Data((names.joined(separator: ",") + "\r\n").utf8) }

@@ -136,7 +136,8 @@ extension TextStore {
 
     /// Returns the evidence as a file in UTF-8: one line or row for each record, with the accepted wording.
     ///
-    /// The members are `kind`, `identifier`, `version`, `digest`, `language`, `account`, `date`, `verified`, and `wording`.
+    /// The members are `kind`, `identifier`, `version`, `digest`, `language`, `account`, `date` (RFC 3339, in UTC, with milliseconds),
+    /// `verified`, and `wording`. Missing values are `null` in JSON and empty cells in a table.
     ///
     /// - Parameter format: The format of the file.
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the evidence cannot be read.
