@@ -15,6 +15,12 @@ struct OutboxElementTests {
         var likes = 0
     }
 
+    /// A part of a row.
+    struct Card: Hashable, Codable, Identifiable, Sendable {
+        var id: Int
+        var likes = 0
+    }
+
     struct Like: Command, Hashable {
         static let name = "like"
         var row: Int
@@ -348,6 +354,33 @@ struct OutboxElementTests {
         try await until("the change is saved") { await outbox.core.isEmpty }
         #expect(try await rows[5].requireData().likes == 7)
         #expect(try await liked.flowable.requireData().map(\.likes) == [7])
+    }
+
+    @Test func `E2: the response of a command is newer than the change of an element that is loaded later`() async throws {
+        let directory = try TemporaryDirectory()
+        let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
+        let cacher = GatedCacher<String, [Card]>()
+        cacher.put(CacheRecord(content: [Card(id: 5)], fetchedAt: Date(timeIntervalSinceNow: -60)), param: "feed")
+        let lists = PaginationStore<String, Card>(
+            cacher: cacher, fetcher: ScriptedPaginationFetcher<String, Card>(),
+            links: [.elements(of: rows, id: \.id, fields: (\.likes, \.likes))])
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        let change = CommandPatch<Like>(lists, element: \.row) { _, card in card.likes += 1 }
+        await outbox.register(Like.self, patching: rows, at: \.row, and: [change]) { _, row in
+            row.likes += 1
+        } perform: { command, _ in
+            Row(id: command.row, likes: 7)
+        }
+        _ = try await rows[5].requireData()
+        cacher.hold(.load)
+        let reading = Task { try await lists["feed"].requireData() }
+        try await cacher.began(.load)
+        outbox.start()
+        try await outbox.submit(Like(row: 5))
+        try await until("the change is saved") { await outbox.core.isEmpty }
+        cacher.release()
+        #expect(try await reading.value.map(\.likes) == [7])
+        #expect(try await rows[5].requireData().likes == 7)
     }
 
     @Test(arguments: [false, true])

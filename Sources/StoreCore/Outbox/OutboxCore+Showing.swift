@@ -149,12 +149,15 @@ extension OutboxCore {
         }
         // A process that delivered the command may have ended before it saved the lists that it had loaded.
         let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < Self.waitingLimit
-        let changed = patches.flatMap { patch in patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, waits: waits) }
-        guard !changed.isEmpty else { return retire([id]) }
-        unsettled[id] = changed
         // The response is newer than what the command's other changes bring, whichever is folded first (E2).
         let hasContent = if case .content = response { true } else { false }
-        let delivered = hasContent && changed.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
+        let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
+        let changed = patches.flatMap { patch -> [BoundPatch] in
+            let stamp = patch.isSame(as: first) ? nil : delivered
+            return patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, at: stamp, waits: waits)
+        }
+        guard !changed.isEmpty else { return retire([id]) }
+        unsettled[id] = changed
         for patch in changed where patch.isIn == nil {
             patch.engine.knowCommands([id])
             if let first = patch.first {
@@ -174,10 +177,11 @@ extension OutboxCore {
     /// - Parameters:
     ///   - patch: The change of an element.
     ///   - id: The command.
+    ///   - delivered: The stamp of the change; `nil` for the one that it has, or else for that of the fold.
     ///   - waits: Whether the change itself is returned if no list has the element yet; it is then settled with the first one that does.
-    private func lists(of patch: BoundPatch, toSettle id: UUID, waits: Bool) -> [BoundPatch] {
-        guard waits else { return patch.lists(toSettle: id, onList: nil) }
-        let lists = patch.lists(toSettle: id) { [weak self] list in
+    private func lists(of patch: BoundPatch, toSettle id: UUID, at delivered: Stamp? = nil, waits: Bool) -> [BoundPatch] {
+        guard waits else { return patch.lists(toSettle: id, at: delivered, onList: nil) }
+        let lists = patch.lists(toSettle: id, at: delivered) { [weak self] list in
             Task.detached { [self] in await patch.engine.readList(list, ifItHasElementOf: id) { await self?.listLoaded(id, patch) } }
         }
         return lists.isEmpty ? [patch] : lists

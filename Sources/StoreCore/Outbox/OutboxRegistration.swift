@@ -73,9 +73,9 @@ extension BoundPatch {
     func retire(_ id: UUID) { if isIn == nil { engine.retireCommands([id], of: key) } else { engine.retireElementCommand(id) } }
 
     /// The patches of the lists that have the element of a delivered command.
-    func lists(toSettle id: UUID, onList: (@Sendable (BoxedKey) -> Void)?) -> [BoundPatch] {
+    func lists(toSettle id: UUID, at delivered: Stamp?, onList: (@Sendable (BoxedKey) -> Void)?) -> [BoundPatch] {
         engine.knowCommands([id])
-        return engine.listsToSettle(id, onList: onList).map { BoundPatch(engine: engine, key: $0, apply: apply) }
+        return engine.listsToSettle(id, at: delivered, onList: onList).map { BoundPatch(engine: engine, key: $0, apply: apply) }
     }
 
     /// Joins the changes of one content, in their order: a content has at most one patch of a command.

@@ -199,6 +199,22 @@ struct OwnCacherTests {
         #expect(await reading.value != nil)
     }
 
+    @Test func `C6: inside a call of its own cacher, a caller with a result keeps no other one from waiting`() async throws {
+        let engine = Store(cacher: GatedCacher<Int, Int>(), fetcher: ScriptedFetcher<Int, Int>.counting()).engine
+        let result = SharedResult<CallerResult<BoxedContent>>()
+        // The key does not know it any longer, but its task has not continued yet.
+        let caller = Task {
+            await engine.calling(.write(BoxedKey(2))) {
+                _ = await engine.valueInsideCall(result, engine.nextID(), BoxedKey(1), .allSaved)
+            }
+        }
+        try await until("the caller is inside the call") { engine.state.withLock { !$0.insideCallers.isEmpty } }
+        let waitsForItself = await engine.calling(.write(BoxedKey(1))) { engine.waitsForItself(BoxedKey(2)) }
+        #expect(!waitsForItself)
+        result.put(.done)
+        await caller.value
+    }
+
     @Test func `C6: a fetch in the context of a call of its own cacher does not wait for that call`() async throws {
         let (cacher, made) = (CallingCacher(), WatchedState<Store<Int, Int>?>(nil))
         let store = Store<Int, Int>(

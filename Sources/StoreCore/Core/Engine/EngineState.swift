@@ -19,8 +19,8 @@ struct EngineState {
     /// The result of a removal that has not started.
     var nextClearing: ClearingResult?
     var listings: [CallerID: ListingResult] = [:]
-    /// The callers inside calls of the cacher: the awaited key and result, and the call with its running state.
-    var insideCallers: [CallerID: (param: BoxedKey, need: CallerNeed, inside: StoreEngine.CacherCall)] = [:]
+    /// The callers inside calls of the cacher: the awaited key, and the call with its running state.
+    var insideCallers: [CallerID: (param: BoxedKey, inside: StoreEngine.CacherCall)] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
     var idleIndexes = IdleIndexes<BoxedKey>()
     var prefetching = PrefetchQueue()

@@ -36,7 +36,7 @@ extension StoreEngine {
         guard let param else { return true }
         return state.withLock { state in
             // In one step with the look, so that neither a clearing nor another wait begins unnoticed in between.
-            if let id { state.insideCallers[id] = (param, need, current) }
+            if let id { state.insideCallers[id] = (param, current) }
             var (waits, seen) = ([(param, need)], Set<BoxedKey>())
             while let (param, need) = waits.popLast() {
                 let key = state.resolve(param)
@@ -44,9 +44,10 @@ extension StoreEngine {
                 guard dependsOnCalls, seen.insert(key).inserted else { continue }
                 // The calls of all keys wait until the cacher is empty, and the clearing waits for this call.
                 if key == current.call.key || state.queue.isBarred { return true }
-                // The call of that key may wait inside for this one.
-                for caller in state.insideCallers.values where caller.inside.isRunning.current && caller.inside.call.key == key {
-                    waits.append((caller.param, caller.need))
+                // The call of that key may wait inside for this one. A caller with a result, which is about to continue, waits no longer.
+                for (id, caller) in state.insideCallers where caller.inside.isRunning.current && caller.inside.call.key == key {
+                    guard let need = state.live[state.resolve(caller.param)]?.value.machine.desk.callers[id] else { continue }
+                    waits.append((caller.param, need))
                 }
             }
             return false

@@ -242,11 +242,14 @@ extension StoreEngine {
 
     /// The origin has performed a command. Lists without the element no longer have its change.
     ///
-    /// - Parameter onList: Called for each list that becomes live, if none gets the change now; under the lock.
+    /// - Parameters:
+    ///   - delivered: The stamp of the change in lists that are loaded later; `nil` for the one that it has.
+    ///   - onList: Called for each list that becomes live, if none gets the change now; under the lock.
     /// - Returns: The lists whose content gets the change, each of which must be settled.
-    package func listsToSettle(_ id: UUID, onList: (@Sendable (BoxedKey) -> Void)? = nil) -> [BoxedKey] {
+    package func listsToSettle(_ id: UUID, at delivered: Stamp? = nil, onList: (@Sendable (BoxedKey) -> Void)? = nil) -> [BoxedKey] {
         withEffects { state, effects -> [BoxedKey] in
             state.elementCommands[id]?.shown.isDelivered = true
+            if let delivered { state.elementCommands[id]?.shown.delivered = delivered }
             state.elementCommands[id]?.onList = nil
             guard let command = state.elementCommands[id] else { return [] }
             var lists: [BoxedKey] = []
@@ -258,7 +261,7 @@ extension StoreEngine {
                     take(key, &state, &effects) { key, transition in
                         // A fetch that began before the end of the delivery may bring the element as it was.
                         if content == nil, key.machine.isFetching {
-                            _ = key.machine.commandDelivered(id, .none, &transition)
+                            _ = key.machine.commandDelivered(id, .none, at: command.shown.delivered, &transition)
                         } else if key.machine.origin.isKnown {
                             key.machine.elementCommandEnded(id, &transition)
                         } else {
