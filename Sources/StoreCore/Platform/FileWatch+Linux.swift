@@ -46,9 +46,7 @@ final class Inotify: Sendable {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "StoreCore.Inotify")
 
-    /// Adds a watch.
-    ///
-    /// - Returns: The number of the watch and that of its handler; `nil` if nothing exists at the path.
+    /// Adds a watch, and returns its number and that of its handler; `nil` if nothing exists at the path.
     func add(_ path: String, _ mask: UInt32, _ handler: @escaping Handler) throws(StoreError) -> (Int32, UInt64)? {
         let descriptor = try open(for: path)
         return try state.withLock { state throws(StoreError) -> (Int32, UInt64)? in

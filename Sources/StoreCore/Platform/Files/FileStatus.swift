@@ -54,11 +54,7 @@ package struct FileStatus: Hashable, Sendable {
     /// The number of the user that owns the files that this process creates.
     package static var ownUser: UInt32 { UInt32(geteuid()) }
 
-    /// Returns the status of a file without following symbolic links.
-    ///
-    /// - Parameter path: The path.
-    /// - Returns: The status; `nil` if the file does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Returns the status of a file without following symbolic links; `nil` if it does not exist.
     package static func of(path: String) throws(StoreError) -> FileStatus? {
         var info = stat()
         guard lstat(path, &info) != 0 else { return FileStatus(info) }
@@ -100,12 +96,8 @@ package struct FileStatus: Hashable, Sendable {
         return overflow ? .max : bytes
     }
 
-    /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined.
-    ///
-    /// - Parameters:
-    ///   - path: The path.
-    ///   - directory: The directory at which a relative path begins.
-    ///   - identity: The identity of the open file.
+    /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined. A relative path begins at
+    /// the directory.
     static func size(of path: String, in directory: Int32 = AT_FDCWD, if identity: FileIdentity) -> Int? {
         var named = stat()
         guard fstatat(directory, path, &named, AT_SYMLINK_NOFOLLOW) == 0, FileIdentity(named) == identity else { return nil }
