@@ -67,7 +67,7 @@ package final class DirectoryHandle: Sendable {
 
     /// Returns the status of the file with this name; `nil` if there is none.
     package func status(of name: String) throws(StoreError) -> FileStatus? {
-        try FileStatus.of(name, in: descriptor, path: path)
+        try FileStatus.of(name, in: descriptor, path: path(of: name))
     }
 
     /// Returns the status of the directory itself.

@@ -64,6 +64,6 @@ package struct DirectoryListing: ~Copyable {
 
     /// Returns the status of an entry without following links; `nil` if it was removed.
     package func status(of entry: Entry) throws(StoreError) -> FileStatus? {
-        try FileStatus.of(entry.name, in: dirfd(stream), path: path)
+        try FileStatus.of(entry.name, in: dirfd(stream), path: path + "/" + entry.name)
     }
 }
