@@ -19,12 +19,7 @@ extension FileCacher {
         throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
     }
 
-    /// Changes a file and updates the sum of all files.
-    ///
-    /// - Parameters:
-    ///   - key: The key of the file.
-    ///   - size: The size of the file after the change, in bytes; zero if it is removed.
-    ///   - body: The change.
+    /// Changes a file to a size in bytes, or to zero if it is removed, and updates the sum of all files.
     func change(_ key: FileKey, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         state.withLock { $0.ledger.changeBegan(key.digest) }
         var old = 0
@@ -109,9 +104,7 @@ struct FileKey: Sendable {
     /// The name of the record's file.
     let fileName: String
 
-    /// Encodes a key.
-    ///
-    /// - Throws: ``StoreError/Code/unwritableRecord`` if the key cannot be encoded, or if an equal key has other JSON.
+    /// Encodes a key; throws ``StoreError/Code/unwritableRecord`` if it cannot be encoded, or if an equal key has other JSON.
     init(_ param: some Hashable & Codable) throws(StoreError) {
         do {
             json = try CanonicalJSON.encode(param)

@@ -46,17 +46,11 @@ struct FileLedger {
         threshold = self.limit
     }
 
-    /// Records the start of a write or removal of a file.
     mutating func changeBegan(_ name: Name) {
         flights[name, default: Flight()].count += 1
     }
 
-    /// Records the end of a write or removal of a file, successful or not.
-    ///
-    /// - Parameters:
-    ///   - name: The file.
-    ///   - old: The previous size; zero if the file did not exist.
-    ///   - new: The current size; zero if the file does not exist.
+    /// Records the end of a write or removal of a file, successful or not. The size of a file that does not exist is zero.
     mutating func changeEnded(_ name: Name, from old: Int, to new: Int) -> Action {
         var flight = flights.removeValue(forKey: name) ?? Flight(count: 1)
         let counted = flight.counted ?? old
@@ -119,11 +113,7 @@ struct FileLedger {
         return changed.values.reduce(unchanged) { $0.addingSaturated($1) }
     }
 
-    /// Records the end of a scan and its sweep.
-    ///
-    /// - Parameters:
-    ///   - found: The remaining files.
-    ///   - freed: Whether any file was removed.
+    /// Records the end of a scan and its sweep, with the remaining files, and whether any file was removed.
     mutating func scanEnded(found: some Sequence<(name: Name, size: Int)>, freed: Bool) -> Action {
         guard case .scanning(let changed, let isVoid) = phase else { return .none }
         if isVoid {

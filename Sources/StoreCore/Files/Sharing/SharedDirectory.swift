@@ -106,13 +106,8 @@ package final class SharedDirectory: Sendable {
         /// The file of the lock; it loses its name when the directory is removed.
         var lock: WritableFile { log.lock }
 
-        /// Appends a change of a key.
-        ///
-        /// - Parameters:
-        ///   - key: The key.
-        ///   - schema: The version of the new record's schema.
-        ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the log back.
-        /// - Returns: The revision of the change.
+        /// Appends a change of a key, and returns its revision. It is greater than that of the existing record, even if a loss of power has
+        /// set the log back.
         mutating func appendChange(of key: FileKey, schema: Int64, above known: Revision = .none) throws(StoreError) -> Revision {
             let revision = next(above: known)
             try append(.changed(revision, key.digest, key: key.json.count <= SharedChange.keyLimit ? key.json : nil, schema: schema))
@@ -148,8 +143,8 @@ package final class SharedDirectory: Sendable {
 
     /// Runs a transaction on the queue, then delivers the changes of others up to its end.
     ///
-    /// - Parameter body: Runs under the lock of the directory, in this process and in all others. Runs again if another process removes the
-    ///   directory meanwhile.
+    /// The body runs under the lock of the directory, in this process and in all others. It runs again if another process removes the
+    /// directory meanwhile.
     package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         guard let result = try attempt(creating: true, body) else {
             throw .fileSystem("sharing", path: directory.path, errno: ENOENT)
@@ -157,9 +152,7 @@ package final class SharedDirectory: Sendable {
         return result
     }
 
-    /// Delivers the changes of others, if the directory exists.
-    ///
-    /// - Returns: Whether it exists.
+    /// Delivers the changes of others, if the directory exists, and returns whether it does.
     @discardableResult
     package func catchUp() throws(StoreError) -> Bool {
         if state.withLock({ $0.position != nil }), log.isUpToDate { return true }
