@@ -251,9 +251,7 @@ extension OutboxCore {
         return outcome
     }
 
-    /// Drops all commands, and cancels running attempts.
-    ///
-    /// - Returns: The number of commands.
+    /// Drops all commands, cancels running attempts, and returns the number of commands.
     func empty() throws -> Int {
         do {
             // The directory may have been deleted, and must not come back.

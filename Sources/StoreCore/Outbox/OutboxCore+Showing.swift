@@ -171,10 +171,7 @@ extension OutboxCore {
 
     /// The lists that get the change of a delivered command.
     ///
-    /// - Parameters:
-    ///   - patch: The change of an element.
-    ///   - id: The command.
-    ///   - waits: Whether the change itself is returned if no list has the element yet; it is then settled with the first one that does.
+    /// If no list has the element yet, a change that waits is returned itself, and settled with the first list that does.
     private func lists(of patch: BoundPatch, toSettle id: UUID, waits: Bool) -> [BoundPatch] {
         guard waits else { return patch.lists(toSettle: id, onList: nil) }
         let lists = patch.lists(toSettle: id) { [weak self] list in
