@@ -39,9 +39,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
     }
 
-    /// Records a connection.
-    ///
-    /// - Returns: Its number.
+    /// Records a connection, and returns its number.
     mutating func begin(_ param: Param, _ last: Validator?) -> Int {
         let number = connections.count + 1
         connections.append(ScriptedConnection(number: number, param: param, last: last))
@@ -51,9 +49,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     mutating func end(_ number: Int) { lines[number] = nil }
 
-    /// The store requests the next value.
-    ///
-    /// - Returns: Whether the store has to wait.
+    /// The store requests the next value; returns whether it has to wait.
     mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
         lines[number]?.isAccepting = false
         guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }

@@ -46,7 +46,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     var runningCount: Int { flights.count }
 
-    /// Returns whether the fetch with this number is held at the gate.
     func isHeld(_ number: Int) -> Bool { flights[number].map { $0.passage == nil } ?? false }
 
     /// The numbers of the held fetches, oldest first.
@@ -75,9 +74,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     mutating func hold() { isHolding = true }
 
-    /// Records a new fetch, which passes the gate or is held there.
-    ///
-    /// - Returns: The number of the fetch.
+    /// Records a new fetch, which passes the gate or is held there, and returns its number.
     mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
         let number = requests.count + 1
         requests.append(ScriptedRequest(number: number, request: request))

@@ -47,17 +47,11 @@ struct TestWait: Sendable {
     /// Returns the rest of the timeout; zero after it.
     fileprivate func remaining() -> Duration { rest.count() }
 
-    /// Returns the error of a wait that timed out.
     func timeoutError(history: [String]) -> StoreError {
         error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
-    /// Returns an error that names the wait, the reason for its failure, and the history so far.
-    ///
-    /// - Parameters:
-    ///   - code: The kind of error.
-    ///   - reason: The reason for the failure.
-    ///   - history: The lines to show, oldest first.
+    /// Returns an error that names the wait, the reason for its failure, and the history so far, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         var error = StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
         error.keepsLineBreaks = true
@@ -74,15 +68,10 @@ struct TestWait: Sendable {
 }
 
 extension WatchedState {
-    /// Waits until `condition` returns a value, for a limited real time.
+    /// Waits until `condition` returns a value, for the rest of a timeout in real time, and returns the value.
     ///
-    /// - Parameters:
-    ///   - wait: The wait; the rest of its timeout bounds the call.
-    ///   - isolation: The caller's actor, which the call does not leave.
-    ///   - history: Makes the lines that the error shows; runs outside the lock.
-    ///   - condition: Receives the state after each change; runs under the lock.
-    /// - Returns: The first value of `condition`.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the task is canceled.
+    /// The condition receives the state after each change, and runs under the lock. `history` makes the lines that the error shows, outside
+    /// the lock.
     func wait<Value: Sendable>(
         _ wait: TestWait, isolation: isolated (any Actor)? = #isolation, history: (State) -> [String],
         until condition: @escaping @Sendable (State) -> Value?
