@@ -106,13 +106,7 @@ final class PostgresCore: Sendable {
 
     // MARK: Operations
 
-    /// Runs a query.
-    ///
-    /// - Parameters:
-    ///   - query: The query.
-    ///   - lane: The connection.
-    ///   - timeout: The time for the response, if it differs from the usual one.
-    ///   - onOutcome: Receives the outcome as the completion of ``submit(_:on:timeout:_:)`` does, before the call returns.
+    /// Runs a query; the closure receives the outcome as the completion of ``submit(_:on:timeout:_:)`` does, before the call returns.
     func run(
         _ query: PostgresQuery, on lane: Lane = .pool, timeout: Duration? = nil,
         onOutcome: @escaping @Sendable (PostgresOperation.Outcome) -> Void = { _ in }

@@ -158,9 +158,7 @@ private var endedWithoutValue: StoreError {
 protocol FetchRule<Param>: Sendable {
     associatedtype Param: Hashable & Sendable
 
-    /// Admits a fetch, or throws a `FetchError`.
-    ///
-    /// - Returns: A closure that is called once, when the fetch has ended.
+    /// Admits a fetch, or throws a `FetchError`. The returned closure is called once, when the fetch has ended.
     func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
 }
 

@@ -101,9 +101,7 @@ private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
         return entry.failure
     }
 
-    /// Adds a failure.
-    ///
-    /// - Returns: The replaced failure and the forgotten one.
+    /// Adds a failure, and returns the replaced failure and the forgotten one.
     mutating func insert(_ failure: Failure, for subject: Subject) -> [Failure] {
         var dropped: [Failure] = []
         let number = recordUse(of: subject)
