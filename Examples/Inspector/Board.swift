@@ -8,9 +8,7 @@ final class Board: Sendable {
     let redactor: Redactor
     let policy: Inspector.Policy
 
-    /// A page that follows the events.
     private struct Page {
-        /// The connections that are open now.
         var connections = 0
         /// The connections so far, so that a check after a while notices one in between.
         var visits = 0
@@ -23,7 +21,6 @@ final class Board: Sendable {
         var pages: [String: Page] = [:]
     }
 
-    /// Guards the subjects and the pages.
     private let state = Lock(State())
 
     init(secretNames: Set<String>, policy: Inspector.Policy) {
@@ -146,7 +143,6 @@ protocol Subject: AnyObject, Sendable {
     var name: String { get }
     /// The shown object; `nil` once it has been released.
     var object: AnyObject? { get }
-    /// The columns of the table.
     var columns: [Column] { get }
     /// The numbers beside the name; `nil` once the subject has been released.
     func summary() async -> Summary?
@@ -191,7 +187,6 @@ struct Rows: Sendable {
     var rows: [(id: Int, cells: [JSON])] = []
 }
 
-/// The details of a row.
 struct Item: Sendable {
     var title: String
     var facts: [(String, JSON)] = []

@@ -212,7 +212,6 @@ extension OutboxCore {
         return outcome
     }
 
-    /// The outcome of discarding or replacing a command now.
     private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
         guard let item = machine.items[id], item.status != .delivered else { return .unknown }
         // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.

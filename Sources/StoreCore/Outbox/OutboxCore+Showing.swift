@@ -299,7 +299,6 @@ extension OutboxCore {
         }
     }
 
-    /// The entry that replaces identifiers in a command.
     private func rewritten(
         _ item: OutboxMachine.Item, _ outdated: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
     ) throws -> OutboxEntry {
@@ -338,7 +337,6 @@ enum HeldChange: Sendable {
     case settle(OutboxMachine.Item)
 }
 
-/// The content that a patch changes.
 struct PatchedContent: Hashable, Sendable {
     var engine: ObjectIdentifier
     var key: BoxedKey
@@ -348,7 +346,6 @@ extension BoundPatch {
     fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), key: key) }
 }
 
-/// Values for patches, by the content that these change.
 private struct PatchGroups<Value> {
     private(set) var all: [(patch: BoundPatch, values: [Value])] = []
     private var positions: [PatchedContent: Int] = [:]

@@ -237,7 +237,6 @@ extension OutboxMachine {
     }
 }
 
-/// A lane that waits for a time.
 struct LaneTimer: Comparable, Sendable {
     let instant: MonotonicInstant
     let lane: OutboxLane

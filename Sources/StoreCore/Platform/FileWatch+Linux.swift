@@ -106,7 +106,6 @@ final class Inotify: Sendable {
         source.activate()
     }
 
-    /// Reads all events and calls their handlers.
     private func read(_ descriptor: Int32) {
         let size = 64 * 1024
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: MemoryLayout<inotify_event>.alignment)

@@ -34,15 +34,12 @@ enum PostgresValue: Sendable {
 typealias PostgresRows = [[Data?]]
 
 extension Data {
-    /// The number in a binary field.
     var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
-    /// The number in a binary field.
     var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
     /// The text of a field in UTF-8.
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
-/// A query with its deadline and its completion.
 struct PostgresOperation: Sendable {
     typealias Outcome = Result<[PostgresRows], PostgresError>
 

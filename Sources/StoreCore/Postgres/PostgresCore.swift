@@ -69,7 +69,6 @@ final class PostgresCore: Sendable {
         self.wake = wake
     }
 
-    /// The number of the session that listens.
     var session: Int64 { state.withLock { $0.session } }
 
     /// The number of times that the thread has looked for work, for tests.

@@ -118,7 +118,6 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
 private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Waiter = AsyncStream<Result<Content, any Error>>.Continuation
 
-    /// The place of a fetch in a batch.
     struct Place: Sendable {
         let batch: Int
         let param: Param

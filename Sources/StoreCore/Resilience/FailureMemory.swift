@@ -70,7 +70,6 @@ private final class FailureMemory<Param: Hashable & Sendable>: FetchRule {
     }
 }
 
-/// A failure, and the time until which its request is refused.
 private struct Failure: Sendable {
     let error: any Error
     let instant: MonotonicInstant
@@ -81,7 +80,6 @@ private struct Failure: Sendable {
 private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         var failure: Failure
-        /// The number of the last use.
         var use: Int
     }
 

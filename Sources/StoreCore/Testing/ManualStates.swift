@@ -36,7 +36,6 @@ public final class ManualStates<Content: Sendable>: Sendable {
         }
     }
 
-    /// Guards the current state and all observers.
     private let feed: WatchedState<Feed>
 
     /// Creates a sequence of states.

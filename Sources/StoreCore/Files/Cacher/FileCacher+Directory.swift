@@ -4,7 +4,6 @@ internal import StorePlatform
 // Operations on all records: removing them, listing their keys, and enforcing the limit.
 
 extension FileCacher {
-    /// A record found by a scan.
     struct Found {
         var name: SHA256.Digest
         var status: FileStatus

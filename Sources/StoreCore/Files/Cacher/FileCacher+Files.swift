@@ -101,7 +101,6 @@ struct FileKey: Sendable {
     let json: [UInt8]
     /// The SHA-256 of `json`, the identity of the record in the ledger, in the log, and in the names of leases.
     let digest: SHA256.Digest
-    /// The name of the record's file.
     let fileName: String
 
     /// Encodes a key; throws ``StoreError/Code/unwritableRecord`` if it cannot be encoded, or if an equal key has other JSON.

@@ -227,7 +227,6 @@ extension FileCacher {
     /// Ends following without an observer. Under the lock, so that a new observer arrives before, or follows anew.
     private func unfollowIfUnobserved() { changeObservers.withLock { if $0.all.isEmpty { shared?.unfollow() } } }
 
-    /// Passes a notice of the directory on to the observers.
     func handle(_ notice: SharedDirectory.Notice) {
         let change: CacherChange<Param>
         switch notice {

@@ -51,14 +51,12 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
     /// The directory's changes and locks, if other processes use it too.
     package let shared: SharedDirectory?
-    /// The observers of the changes made by others.
     let changeObservers = Lock(ChangeObservers())
     /// The sizes of the files and the running scan; guarded by one lock, so that there is never a second scan.
     let state: Lock<State>
 
     struct State: Sendable {
         var ledger: FileLedger
-        /// The running scan; `nil` if there is none.
         var sweep: Task<Void, Never>?
         /// The records of a shared directory that this cacher has removed.
         var removals = 0
@@ -243,7 +241,6 @@ extension FileCacher {
             + "is kept in this directory, give each kind a directory of its own"
     }
 
-    /// Decodes a key from its canonical JSON.
     func decodeKey(_ json: [UInt8]) throws -> Param {
         try decoder.decode(Param.self, from: Data(json))
     }

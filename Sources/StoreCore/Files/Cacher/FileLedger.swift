@@ -22,7 +22,6 @@ struct FileLedger {
         case scanned
     }
 
-    /// The running changes of one file.
     private struct Flight {
         var count = 0
         /// The size counted for the file, if a scan ended during the change.
@@ -35,7 +34,6 @@ struct FileLedger {
     /// The sum that triggers a scan: the limit, or more if the last scan could not get below the limit.
     private var threshold: Int
 
-    /// The known bytes of all records.
     private(set) var bytes = 0
 
     /// The bytes that a sweep leaves: nine tenths of the limit, so that the next save does not cause another sweep.

@@ -70,7 +70,6 @@ final class CanonicalNode {
         self.value = value
     }
 
-    /// Sorts the parts of a set or a dictionary.
     func sortParts(of type: any UnorderedKeyPart.Type) {
         guard case .list(let nodes) = value else { return }
         let size = type.partSize

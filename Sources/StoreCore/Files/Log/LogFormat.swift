@@ -43,7 +43,6 @@ package struct LogFormat: Sendable {
         case version(UInt32)
     }
 
-    /// The entries of a piece of a log.
     struct Reading: Hashable {
         /// The ranges of the contents in the file.
         var contents: [Range<Int>] = []
@@ -113,7 +112,6 @@ package struct LogFormat: Sendable {
         return reading
     }
 
-    /// The part of a file at an offset.
     private enum Part {
         /// An entry with an intact header.
         case entry(content: Range<Int>, following: UInt32, isIntact: Bool)

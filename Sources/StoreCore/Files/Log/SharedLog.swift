@@ -39,9 +39,7 @@ package import StorePlatform
 package final class SharedLog<Entry: LogEntry>: Sendable {
     /// The entries since the last reading.
     package struct News: Sendable {
-        /// The entries in the order of the log.
         package var entries: [Entry] = []
-        /// The damaged parts, which were skipped.
         package var damages: [LogDamage] = []
         /// Whether another user has replaced the log, so that the entries are those of the whole log.
         package var wasReplaced = false
@@ -178,7 +176,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package struct Transaction {
         /// The entries that were unread before; they count as read.
         package let news: News
-        /// The directory of the log and of its lock.
         package let folder: DirectoryHandle
         /// The lock's file. It loses its name when the directory is removed.
         package let lock: WritableFile
@@ -193,7 +190,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
             try log.replace(by: entries, durability: durability, in: folder)
         }
 
-        /// Removes the file of the log.
         fileprivate mutating func remove() throws(StoreError) {
             try folder.remove(log.name)
             if durability == .power { try folder.synchronize() }
@@ -245,7 +241,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         }
     }
 
-    /// Runs a change under the lock of the log.
     private func access<Result: Sendable>(
         creating: Bool, _ body: (Files, inout State) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {

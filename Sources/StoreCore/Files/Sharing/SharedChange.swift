@@ -73,7 +73,6 @@ extension ByteReader {
     fileprivate mutating func revision() throws(Foreign) -> Revision { Revision(number: try number(), writer: try number()) }
 }
 
-/// The numbers of a log of changes.
 struct ChangeNumbers: Hashable, Sendable {
     /// The number before the first change of the first log. A log that takes the place of a removed one has another start.
     var start: UInt64

@@ -29,7 +29,6 @@ struct EndedLease: Sendable {
 }
 
 extension SharedDirectory {
-    /// The state of a lease after an attempt to get it.
     private enum Attempt: Sendable {
         case granted(HeldLease)
         case ended(LeaseNote.Ended)
@@ -56,7 +55,6 @@ extension SharedDirectory {
         }
     }
 
-    /// The outcome of a wait for a lease.
     package enum Hold: Sendable {
         /// This process holds the lease until `end(_:_:)`.
         case granted(HeldLease)

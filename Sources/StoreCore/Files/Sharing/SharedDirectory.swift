@@ -77,7 +77,6 @@ package final class SharedDirectory: Sendable {
 
     package var path: String { log.folderPath }
 
-    /// The revision up to which all changes have been delivered.
     package var position: Revision { state.withLock { $0.position ?? .none } }
 
     /// Sets the receiver of notices, which is called on the queue.
@@ -132,7 +131,6 @@ package final class SharedDirectory: Sendable {
             count += 1
         }
 
-        /// Replaces the log by its latest changes.
         fileprivate mutating func keep(_ changes: [SharedChange]) throws(StoreError) {
             var first = numbers
             first.head = changes.first?.revision.map { $0.number - 1 } ?? numbers.head
@@ -278,7 +276,6 @@ package final class SharedDirectory: Sendable {
 
     // MARK: Delivery
 
-    /// The changes to deliver after a transaction.
     private struct Delivery {
         /// The changes of all users since the last delivery; `nil` if some are lost.
         var changes: [SharedChange]? = []

@@ -20,7 +20,6 @@ package enum AtomicFile {
     }
 }
 
-/// The options for writing a file.
 package struct FileWriteOptions: Sendable {
     /// The events that the file survives.
     package var durability: Durability

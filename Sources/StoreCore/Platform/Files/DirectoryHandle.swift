@@ -60,7 +60,6 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("opening directory", path: path(of: name), errno: ENOENT)
     }
 
-    /// Opens the directory for listing.
     package func list() throws(StoreError) -> DirectoryListing {
         try DirectoryListing(self)
     }
@@ -70,7 +69,6 @@ package final class DirectoryHandle: Sendable {
         try FileStatus.of(name, in: descriptor, path: path(of: name))
     }
 
-    /// Returns the status of the directory itself.
     package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
 
     /// Whether the process may add and remove names in this directory; `false` if that cannot be determined.

@@ -39,7 +39,6 @@ package struct FileStatus: Hashable, Sendable {
             && left.permissions == right.permissions && left.linkCount == right.linkCount
     }
 
-    /// Hashes the identity of the file.
     package func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 
     /// The file's number on its device; two names with the same number are one file.
@@ -63,7 +62,6 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path(), errno: code)
     }
 
-    /// Returns the status of an open file.
     static func of(descriptor: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }

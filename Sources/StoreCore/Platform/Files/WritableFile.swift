@@ -141,12 +141,10 @@ package final class WritableFile: Sendable {
         try read(min(status().size, limit), at: 0)
     }
 
-    /// Truncates or extends the file.
     package func truncate(to size: Int) throws(StoreError) {
         guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .fileSystem("shortening", path: path, errno: errno) }
     }
 
-    /// Flushes the content to the disk.
     package func synchronize() throws(StoreError) {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
     }

@@ -1,6 +1,5 @@
 internal import StoreCore
 
-/// The connections of a scripted live fetcher.
 struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// A value, the end of the stream for `nil`, or its error.
     typealias Passage = Result<LiveValue<Content>?, any Error>

@@ -13,7 +13,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         var passage: Passage?
         var suspension: Suspension?
 
-        /// Lets the fetch leave the gate.
         mutating func leave(_ passage: Passage) -> Release {
             self.passage = passage
             return Release(suspension: suspension.take())
@@ -24,7 +23,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     struct Release: Sendable {
         fileprivate let suspension: Suspension?
 
-        /// Resumes the fetch if it is suspended.
         func resume() { suspension?.resume() }
     }
 
@@ -67,7 +65,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    /// The script has no answer for a fetch.
     mutating func noteUnanswered(_ number: Int) { unanswered.insert(number) }
 
     mutating func enqueue(_ more: [Answer]) { answers += more }
@@ -91,7 +88,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return true
     }
 
-    /// The way in which a running fetch has left the gate.
     func passage(of number: Int) -> Passage {
         guard let passage = flights[number]?.passage else { preconditionFailure("fetch \(number) was resumed at the gate") }
         return passage
@@ -106,7 +102,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return flights[number]?.leave(.failure(CancellationError()))
     }
 
-    /// Removes a fetch that returned or threw.
     mutating func end(_ number: Int) {
         flights[number] = nil
         endedCount += 1
