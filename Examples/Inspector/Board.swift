@@ -122,9 +122,6 @@ final class Board: Sendable {
         if isClosed { controls.undo(page) }
     }
 
-    /// The page says that it closes.
-    func pageClosed(_ page: String) { controls.undo(page) }
-
     /// Changes the controls for an open page; returns whether it is open. A page that closes meanwhile undoes the change afterward.
     func control(_ page: String, _ change: (Controls) -> Void) -> Bool {
         state.withLock { state in
