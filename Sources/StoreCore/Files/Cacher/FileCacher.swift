@@ -126,10 +126,6 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         if shared != nil { await attach() }
-        return try await loadRecord(param)
-    }
-
-    private func loadRecord(_ param: Param) async throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
         let name = key.fileName
         guard let file = try openFile(name, param) else { return nil }

@@ -182,7 +182,9 @@ package final class SharedDirectory: Sendable {
                 do throws(StoreError) {
                     let result = try body(&transaction)
                     // A log that stays long is compacted later.
-                    if transaction.count > 2 * slots { try? compact(&transaction) }
+                    if transaction.count > 2 * slots {
+                        try? transaction.keep(transaction.log.all().filter { $0.revision != nil }.suffix(slots))
+                    }
                     return result
                 } catch {
                     failure = error
@@ -241,10 +243,6 @@ package final class SharedDirectory: Sendable {
             : found != nil && start == transaction.numbers.start && before.map { $0 <= position.number } ?? false
         delivery.changes = isWhole && !isDamaged ? changes : nil
         return transaction
-    }
-
-    private func compact(_ transaction: inout Transaction) throws(StoreError) {
-        try transaction.keep(try transaction.log.all().filter { $0.revision != nil }.suffix(slots))
     }
 
     /// Removes all records for all users of the directory.
