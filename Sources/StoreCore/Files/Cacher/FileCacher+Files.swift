@@ -71,11 +71,6 @@ extension FileCacher {
         return true
     }
 
-    /// Returns whether a file was last used more than an hour ago, or in the future because of a wrong clock.
-    func isUnusedForLong(_ status: FileStatus) -> Bool {
-        abs(FileStatus.now() - status.modified) > 3_600_000_000_000
-    }
-
     /// Deletes a damaged file, unless a new file has replaced it meanwhile.
     func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) async {
         state.withLock { $0.ledger.changeBegan(key.digest) }

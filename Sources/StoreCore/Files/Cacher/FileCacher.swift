@@ -152,7 +152,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             let details = try decodeDetails(data[header.details])
             let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: header.fetchedAt))
             let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
-            if isUnusedForLong(status) { file.touch() }
+            // The last use was more than an hour ago, or in the future because of a wrong clock.
+            if abs(FileStatus.now() - status.modified) > 3_600_000_000_000 { file.touch() }
             return record
         } catch {
             let message = Self.undecodable("a record", as: "\(Content.self)", schema)
