@@ -8,9 +8,7 @@ final class Board: Sendable {
     let redactor: Redactor
     let policy: Inspector.Policy
 
-    /// A page that follows the events.
     private struct Page {
-        /// The connections that are open now.
         var connections = 0
         /// The connections so far, so that a check after a while notices one in between.
         var visits = 0
@@ -23,7 +21,6 @@ final class Board: Sendable {
         var pages: [String: Page] = [:]
     }
 
-    /// Guards the subjects and the pages.
     private let state = Lock(State())
 
     init(secretNames: Set<String>, policy: Inspector.Policy) {
@@ -125,9 +122,6 @@ final class Board: Sendable {
         if isClosed { controls.undo(page) }
     }
 
-    /// The page says that it closes.
-    func pageClosed(_ page: String) { controls.undo(page) }
-
     /// Changes the controls for an open page; returns whether it is open. A page that closes meanwhile undoes the change afterward.
     func control(_ page: String, _ change: (Controls) -> Void) -> Bool {
         state.withLock { state in
@@ -146,7 +140,6 @@ protocol Subject: AnyObject, Sendable {
     var name: String { get }
     /// The shown object; `nil` once it has been released.
     var object: AnyObject? { get }
-    /// The columns of the table.
     var columns: [Column] { get }
     /// The numbers beside the name; `nil` once the subject has been released.
     func summary() async -> Summary?
@@ -191,7 +184,6 @@ struct Rows: Sendable {
     var rows: [(id: Int, cells: [JSON])] = []
 }
 
-/// The details of a row.
 struct Item: Sendable {
     var title: String
     var facts: [(String, JSON)] = []

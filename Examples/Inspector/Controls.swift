@@ -98,7 +98,6 @@ final class Controls: Sendable {
 
     var revision: Int { state.withLock(\.revision) }
 
-    /// The actions in force, and those of one page.
     func summary(for page: String) -> JSON {
         state.withLock { state -> JSON in
             let own = state.pages[page] ?? Page()

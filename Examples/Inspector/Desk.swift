@@ -172,7 +172,7 @@ final class Desk: Sendable {
             guard let subject = action.subject, board.subject(subject) != nil else { return .text("no such subject", status: 404) }
             return outcome(board.control(page) { $0.fail(.init(subject: subject, row: action.row), page) })
         case "close":
-            board.pageClosed(page)
+            board.controls.undo(page)
             return outcome(true)
         default:
             guard let subject = action.subject.flatMap({ board.subject($0) }) else { return .text("no such subject", status: 404) }

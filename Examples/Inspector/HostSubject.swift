@@ -114,12 +114,9 @@ private struct WatchedTransport: Transport {
     }
 }
 
-/// The text of an error, without what a transport may have repeated of a request.
-func errorText(_ error: any Error, _ limit: Int) -> String { errorText("\(error)", limit) }
-
-/// The description of an error, without the message of a transport's error, even if another error contains it.
-func errorText(_ text: String, _ limit: Int) -> String {
-    var text = text
+/// The description of an error, or the text of one, without the message of a transport's error inside it, which may repeat a request.
+func errorText(_ error: Any, _ limit: Int) -> String {
+    var text = "\(error)"
     // The description of a `RemoteError` has its code and stage, the operation, and the message; that of a failure its code and message.
     for (name, count) in [("RemoteError.", 2), ("TransportFailure.", 1)] {
         var pieces = text.components(separatedBy: name)

@@ -68,7 +68,6 @@ public final class Inspector: Sendable {
         }.joined()
     }
 
-    /// The limits of the server.
     struct Policy: Sendable {
         /// The largest number of connections; a browser uses up to six.
         var connections = 64

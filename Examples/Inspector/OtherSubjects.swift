@@ -4,7 +4,6 @@ internal import StoreOutbox
 internal import SyncEngine
 internal import TextStore
 
-/// A text store on the page.
 final class TextSubject: Subject {
     let id: Int
     let kind = "texts"
@@ -72,7 +71,6 @@ final class TextSubject: Subject {
     private static func word(_ version: SemanticVersion?) -> String { version?.description ?? "–" }
 }
 
-/// A synchronizer on the page.
 final class SyncSubject<Processor: SyncProcessor>: Subject {
     let id: Int
     let kind = "sync"
@@ -135,7 +133,6 @@ final class SyncSubject<Processor: SyncProcessor>: Subject {
     }
 }
 
-/// An outbox on the page.
 final class OutboxSubject: Subject {
     let id: Int
     let kind = "outbox"

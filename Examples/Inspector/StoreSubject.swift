@@ -245,7 +245,6 @@ struct Redactor: Sendable {
         "cvc", "cvv",
     ]
 
-    /// The longest shown record.
     private static let limit = 262_144
 
     /// Returns an address without the values of secret query names.

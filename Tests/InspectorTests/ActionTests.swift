@@ -217,7 +217,7 @@ struct ActionTests {
         inspector.attach(remote)
         #expect(other.board.pageOpened("page") && other.board.control("page") { $0.setOffline(true, "page") })
         await #expect(throws: RemoteError.self) { try await remote[1].requireData() }
-        other.board.pageClosed("page")
+        other.board.controls.undo("page")
         _ = try await remote[1].requireData()
     }
 

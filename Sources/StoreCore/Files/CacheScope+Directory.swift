@@ -35,7 +35,6 @@ extension CacheScope {
         directory.appending(component: Self.component(name), directoryHint: .isDirectory)
     }
 
-    /// Returns the name of a directory for any text, another one for each text that is not canonically equivalent.
     static func component(_ name: String) -> String {
         // A file system may keep the bytes of a name, and then finds only the same spelling again.
         let name = name.normalFormC

@@ -23,15 +23,7 @@ package struct PartialFile: Sendable {
     /// The hash of all bytes; `nil` if they were not read or hashed yet.
     private var hash: SHA256?
 
-    /// Takes over the file of an earlier attempt, or an empty file.
-    ///
-    /// - Parameters:
-    ///   - file: The open file, which has no other name and no other user.
-    ///   - length: The size of the file.
-    ///   - note: The name of the note.
-    ///   - folder: The directory of the note.
-    ///   - mayHaveNote: Whether there may be a note.
-    ///   - isHashed: Whether bytes are hashed as they arrive.
+    /// Takes over the file of an earlier attempt, or an empty file. The open file has no other name and no other user.
     package init(
         _ file: WritableFile, length: Int, note: String, in folder: DirectoryHandle, mayHaveNote: Bool = true, isHashed: Bool = true
     ) {
@@ -39,9 +31,8 @@ package struct PartialFile: Sendable {
         (self.mayHaveNote, self.isHashed) = (mayHaveNote, isHashed)
     }
 
-    /// Opens or creates a file, readable and writable for this user only, and locks it. The owner unlocks it in the end.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EWOULDBLOCK` if another download is writing the same file.
+    /// Opens or creates a file, readable and writable for this user only, and locks it. The owner unlocks it in the end. Throws
+    /// `EWOULDBLOCK` if another download is writing the same file.
     package static func locked(
         _ name: String, note: String, in folder: DirectoryHandle, isHashed: Bool
     ) throws(StoreError) -> PartialFile {
@@ -91,8 +82,8 @@ package struct PartialFile: Sendable {
 
     /// Reads the note; `nil` if it is missing or damaged.
     ///
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the note has an intact header of another version.
-    ///   The note is then removed, as the error states, so that the next call returns `nil`.
+    /// If the note has an intact header of another version, it is removed, as the thrown ``StoreError/Code/unreadableRecord`` states, so
+    /// that the next call returns `nil`.
     package mutating func note<Note: Decodable>(_ type: Note.Type) throws(StoreError) -> Note? {
         guard mayHaveNote else { return nil }
         mayHaveNote = try folder.status(of: noteName)?.kind == .regular

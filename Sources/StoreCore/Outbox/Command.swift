@@ -128,7 +128,6 @@ public struct IdentifierReplacement: Sendable {
     }
 }
 
-/// Collects the identifiers that a command looks up.
 final class IdentifiersSeen: Sendable {
     private let texts = Lock<[String]>([])
 

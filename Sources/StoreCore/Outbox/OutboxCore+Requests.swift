@@ -212,7 +212,6 @@ extension OutboxCore {
         return outcome
     }
 
-    /// The outcome of discarding or replacing a command now.
     private func outcome(ofDiscarding id: UUID) -> DiscardOutcome {
         guard let item = machine.items[id], item.status != .delivered else { return .unknown }
         // An attempt that has passed its deadline counts as failed. If it never returns, nothing else would remove the command.
@@ -251,9 +250,7 @@ extension OutboxCore {
         return outcome
     }
 
-    /// Drops all commands, and cancels running attempts.
-    ///
-    /// - Returns: The number of commands.
+    /// Drops all commands, cancels running attempts, and returns the number of commands.
     func empty() throws -> Int {
         do {
             // The directory may have been deleted, and must not come back.

@@ -174,11 +174,9 @@ extension OutboxCore {
 
     /// The lists that get the change of a delivered command.
     ///
-    /// - Parameters:
-    ///   - patch: The change of an element.
-    ///   - id: The command.
-    ///   - delivered: The stamp of the change; `nil` for the one that it has, or else for that of the fold.
-    ///   - waits: Whether the change itself is returned if no list has the element yet; it is then settled with the first one that does.
+    /// If no list has the element yet, a change that waits is returned itself, and settled with the first list that does.
+    ///
+    /// - Parameter delivered: The stamp of the change; `nil` for the one that it has, or else for that of the fold.
     private func lists(of patch: BoundPatch, toSettle id: UUID, at delivered: Stamp? = nil, waits: Bool) -> [BoundPatch] {
         guard waits else { return patch.lists(toSettle: id, at: delivered, onList: nil) }
         let lists = patch.lists(toSettle: id, at: delivered) { [weak self] list in
@@ -306,7 +304,6 @@ extension OutboxCore {
         }
     }
 
-    /// The entry that replaces identifiers in a command.
     private func rewritten(
         _ item: OutboxMachine.Item, _ outdated: BoundCommand, _ registration: OutboxRegistration, _ replacements: [String: String]
     ) throws -> OutboxEntry {
@@ -345,7 +342,6 @@ enum HeldChange: Sendable {
     case settle(OutboxMachine.Item)
 }
 
-/// The content that a patch changes.
 struct PatchedContent: Hashable, Sendable {
     var engine: ObjectIdentifier
     var key: BoxedKey
@@ -355,7 +351,6 @@ extension BoundPatch {
     fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), key: key) }
 }
 
-/// Values for patches, by the content that these change.
 private struct PatchGroups<Value> {
     private(set) var all: [(patch: BoundPatch, values: [Value])] = []
     private var positions: [PatchedContent: Int] = [:]

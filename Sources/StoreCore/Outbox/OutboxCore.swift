@@ -32,7 +32,6 @@ actor OutboxCore {
     /// The command that was encoded last, by the identity of its deliveries: a new command, or the last draft, need not be decoded.
     var latest: (delivery: UUID, command: BoundCommand)?
     let encoder = JSONEncoder()
-    /// The patches that the stores show.
     var shown: [UUID: [BoundPatch]] = [:]
     /// The patches of delivered commands, until the stores have saved the content that contains them.
     var unsettled: [UUID: [BoundPatch]] = [:]
@@ -90,7 +89,6 @@ actor OutboxCore {
         }
     }
 
-    /// Follows the changes of other processes.
     nonisolated func follow() {
         log.follow { [weak self] _ in
             guard let self else { return }
@@ -115,7 +113,6 @@ actor OutboxCore {
 
     // MARK: The log
 
-    /// Applies the entries of other processes.
     func refresh() {
         // The news belong to the next outbox on the directory.
         guard !isShutDown else { return }

@@ -40,9 +40,7 @@ extension OutboxLane {
         OutboxLane(name: engine.name, key: IdentifierReplacement.text(of: key) ?? "")
     }
 
-    /// Checks that the next launch gives a key the same name in the log.
-    ///
-    /// - Throws: ``StoreError`` if the encoding of the key depends on an order that changes.
+    /// Checks that the next launch gives a key the same name in the log; throws if its encoding depends on an order that changes.
     static func check(_ key: some Hashable & Codable) throws(StoreError) {
         // A key that cannot be encoded has no name in the log.
         try KeyStability.check(key, try? CanonicalJSON.encode(key))

@@ -40,7 +40,6 @@ extension OutboxMachine {
         if item.submission.version > version { markUnreadable(id) }
     }
 
-    /// A payload could not be decoded.
     mutating func markUnreadable(_ id: UUID) {
         guard let item = items[id], !item.isUnreadable else { return }
         items[id]?.isUnreadable = true
@@ -48,7 +47,6 @@ extension OutboxMachine {
         review(item.lane)
     }
 
-    /// The lease was granted or has ended.
     mutating func setDeliverer(_ isDeliverer: Bool) {
         self.isDeliverer = isDeliverer
         fill()
@@ -74,9 +72,7 @@ extension OutboxMachine {
         fill()
     }
 
-    /// A delivery has ended, and its result is applied; or it could not begin.
-    ///
-    /// - Parameter delay: The delay before the next attempt, if the end could not be logged.
+    /// A delivery has ended, and its result is applied; or it could not begin. If the end could not be logged, the next attempt is delayed.
     mutating func ended(_ id: UUID, retryAfter delay: Duration? = nil) {
         overdue.remove(id)
         guard let key = running.removeValue(forKey: id) else { return }
@@ -241,7 +237,6 @@ extension OutboxMachine {
     }
 }
 
-/// A lane that waits for a time.
 struct LaneTimer: Comparable, Sendable {
     let instant: MonotonicInstant
     let lane: OutboxLane

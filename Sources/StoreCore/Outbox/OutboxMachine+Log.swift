@@ -8,11 +8,7 @@ internal import StoreCore
 // The durable state, which every process derives from the entries of the log in the same way.
 
 extension OutboxMachine {
-    /// Applies an entry of the log.
-    ///
-    /// - Parameters:
-    ///   - entry: The entry.
-    ///   - date: The current wall-clock time, for delays that an earlier process began.
+    /// Applies an entry of the log. The delays that an earlier process began count by the current wall-clock time.
     mutating func apply(_ entry: OutboxEntry, date: Date) {
         let id = entry.id
         switch entry.fact {

@@ -15,7 +15,6 @@ internal import StoreCore
 ///
 /// This file has the state. `+Log` applies the entries of the log, `+Delivering` the facts of this process.
 struct OutboxMachine: Sendable {
-    /// The limits that the machine enforces.
     struct Rules: Hashable, Sendable {
         /// The number of lanes that deliver concurrently.
         var width = 4
@@ -25,7 +24,6 @@ struct OutboxMachine: Sendable {
         var longestDelay = RetryPolicy.defaultAdviceLimit
     }
 
-    /// An effect that the machine requests.
     enum Action: Hashable, Sendable {
         /// Log the first attempt, then report `began`; report `ended` if the command is gone.
         case begin(UUID)
@@ -118,10 +116,8 @@ struct OutboxMachine: Sendable {
 
     // MARK: This process
 
-    /// The time of the current fact.
     var now = MonotonicInstant.distantPast
     var isStarted = false
-    /// Whether this process holds the lease.
     var isDeliverer = false
     /// Whether a fatal failure has stopped all lanes.
     var isStopped = false
@@ -134,7 +130,6 @@ struct OutboxMachine: Sendable {
     /// The commands that this process must not deliver now, so that their lanes wait.
     var held: Set<UUID> = []
     var ready: ArraySlice<OutboxLane> = []
-    /// The lanes that wait for a time, the earliest first.
     var timers = Heap<LaneTimer>()
     var actions: [Action] = []
 
@@ -157,7 +152,6 @@ struct OutboxMachine: Sendable {
         unreadable.count { items[$0]?.status == .pending } + pendingByName.reduce(0) { registered[$1.key] == nil ? $0 + $1.value : $0 }
     }
 
-    /// Whether this process needs the lease now.
     var needsLease: Bool { !running.isEmpty || (isStarted && !isStopped && !ready.isEmpty) }
 
     /// The time at which `woke` is due.
@@ -198,7 +192,6 @@ struct OutboxMachine: Sendable {
         return item
     }
 
-    /// The commands in their order, after a place.
     func commands(after order: UInt64 = 0, limit: Int = .max, where fits: (Item) -> Bool = { _ in true }) -> [Item] {
         var found: [Item] = []
         var position = timeline.partition { $0.order > order }
@@ -210,7 +203,6 @@ struct OutboxMachine: Sendable {
         return found
     }
 
-    /// The commands that change one content, in their order.
     func commands(changing subject: OutboxLane) -> [Item] {
         (bySubject[subject] ?? []).compactMap { items[$0] }.sorted { $0.order < $1.order }
     }

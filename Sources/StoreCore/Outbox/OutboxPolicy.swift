@@ -72,11 +72,7 @@ public struct OutboxPolicy: Sendable {
             longestDelay: max(.zero, longestBackOff, adviceLimit))
     }
 
-    /// Whether a command is given up that has failed transiently.
-    ///
-    /// - Parameters:
-    ///   - attempts: The number of attempts.
-    ///   - age: The time since the submission.
+    /// Whether a command is given up that has failed transiently; its age counts from the submission.
     func givesUp(after attempts: Int, age: Duration) -> Bool {
         if let attemptLimit, attempts >= attemptLimit { return true }
         if let ageLimit, age >= ageLimit { return true }
@@ -86,11 +82,7 @@ public struct OutboxPolicy: Sendable {
     /// The delay before a log that has failed is used again; never zero, because a full disk fails at once.
     var faultDelay: Duration { max(delay(after: 1, unit: 1), .milliseconds(100)) }
 
-    /// The delay after a failed attempt.
-    ///
-    /// - Parameters:
-    ///   - attempt: The number of the attempt, from 1.
-    ///   - unit: A random number in `0..<1`.
+    /// The delay after a failed attempt, counted from 1, by a random number in `0..<1`.
     func delay(after attempt: Int, unit: Double) -> Duration {
         let rule = RetryPolicy(attempts: 1, base: backOff, multiplier: max(1, backOffMultiplier), cap: max(.zero, longestBackOff))
         return rule.backOff(attempt: attempt, unit: 0.5 + unit / 2)

@@ -46,9 +46,7 @@ final class Inotify: Sendable {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "StoreCore.Inotify")
 
-    /// Adds a watch.
-    ///
-    /// - Returns: The number of the watch and that of its handler; `nil` if nothing exists at the path.
+    /// Adds a watch, and returns its number and that of its handler; `nil` if nothing exists at the path.
     func add(_ path: String, _ mask: UInt32, _ handler: @escaping Handler) throws(StoreError) -> (Int32, UInt64)? {
         let descriptor = try open(for: path)
         return try state.withLock { state throws(StoreError) -> (Int32, UInt64)? in
@@ -108,7 +106,6 @@ final class Inotify: Sendable {
         source.activate()
     }
 
-    /// Reads all events and calls their handlers.
     private func read(_ descriptor: Int32) {
         let size = 64 * 1024
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: MemoryLayout<inotify_event>.alignment)

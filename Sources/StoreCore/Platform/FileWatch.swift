@@ -21,10 +21,7 @@ package final class FileWatch: Sendable {
     /// Whether the watch still receives events; it ends when the file is removed, and on Linux when the system has dropped events.
     package var isValid: Bool { watch.isValid }
 
-    /// Watches a path.
-    ///
-    /// - Returns: `nil` if nothing exists at the path.
-    /// - Throws: ``StoreError/Code/fileSystem``, for example if the system allows no further watch.
+    /// Watches a path; `nil` if nothing exists there. Throws, for example, if the system allows no further watch.
     package init?(_ path: String, for interest: Interest, _ onEvent: @escaping Handler) throws(StoreError) {
         guard let watch = try SystemWatch(path, for: interest, onEvent) else { return nil }
         self.watch = watch

@@ -5,10 +5,7 @@ internal import Network
 extension PathMonitor {
     package static let isAvailable = true
 
-    /// Starts a monitor.
-    ///
-    /// - Parameter report: Receives each path, beginning with the current one.
-    /// - Returns: A closure that stops the monitor.
+    /// Starts a monitor that reports each path, beginning with the current one; the returned closure stops it.
     @Sendable package static func start(_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void {
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { path in

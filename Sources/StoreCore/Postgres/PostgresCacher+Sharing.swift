@@ -87,7 +87,6 @@ extension PostgresCacher: NoticingCacher {
 }
 
 extension PostgresCacher.Observers {
-    /// Passes a change of the table on to the observers.
     func handle(_ change: PostgresTable.Change, _ decoder: JSONDecoder) {
         let passed: CacherChange<Param>
         switch change {

@@ -39,7 +39,6 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
 
-    /// The observers of changes and of outages.
     final class Observers: Sendable {
         struct State: Sendable {
             var changes: [UInt64: @Sendable (CacherChange<Param>) -> Void] = [:]
@@ -210,7 +209,6 @@ extension PostgresCacher {
         }
     }
 
-    /// The outcome of a save in the database.
     enum Commit: Sendable {
         case made(Revision)
         case superseded(floor: Int64)

@@ -34,15 +34,12 @@ enum PostgresValue: Sendable {
 typealias PostgresRows = [[Data?]]
 
 extension Data {
-    /// The number in a binary field.
     var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
-    /// The number in a binary field.
     var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
     /// The text of a field in UTF-8.
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
-/// A query with its deadline and its completion.
 struct PostgresOperation: Sendable {
     typealias Outcome = Result<[PostgresRows], PostgresError>
 
@@ -90,11 +87,7 @@ final class PostgresConnection: Sendable {
 
     deinit { _ = close() }
 
-    /// Connects; blocks the calling thread until the connection is established or has failed.
-    ///
-    /// - Parameters:
-    ///   - url: The URL or the parameters of libpq.
-    ///   - timeout: The time for all hosts of the URL.
+    /// Connects; blocks the calling thread until the connection is established or has failed. The timeout is for all hosts of the URL.
     static func connect(_ url: String, timeout: Duration) throws(PostgresError) -> PostgresConnection {
         guard let connection = pq_connect_start(url) else { throw PostgresError(.unreachable, "connecting: out of memory") }
         let deadline = ContinuousClock.now + timeout
@@ -124,9 +117,8 @@ final class PostgresConnection: Sendable {
     /// The deadline of the running operation; `nil` without one.
     var deadline: ContinuousClock.Instant? { state.withLock { $0.running?.operation.deadline } }
 
-    /// Starts an operation on an idle connection.
-    ///
-    /// - Returns: Whether the loop must wait until the socket is writable. If the start fails, the loop detects the lost connection.
+    /// Starts an operation on an idle connection, and returns whether the loop must wait until the socket is writable. If the start fails,
+    /// the loop detects the lost connection.
     func start(_ operation: PostgresOperation) -> Bool {
         let wantsWrite = state.withLock { state -> Bool? in
             guard let connection = state.connection else { return nil }
@@ -139,9 +131,7 @@ final class PostgresConnection: Sendable {
         return wantsWrite ?? false
     }
 
-    /// Closes the connection.
-    ///
-    /// - Returns: The operation that was running.
+    /// Closes the connection, and returns the operation that was running.
     func close() -> PostgresOperation? {
         state.withLock { state in
             if let connection = state.connection { pq_finish(connection) }

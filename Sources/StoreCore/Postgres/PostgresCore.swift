@@ -69,7 +69,6 @@ final class PostgresCore: Sendable {
         self.wake = wake
     }
 
-    /// The number of the session that listens.
     var session: Int64 { state.withLock { $0.session } }
 
     /// The number of times that the thread has looked for work, for tests.
@@ -106,13 +105,7 @@ final class PostgresCore: Sendable {
 
     // MARK: Operations
 
-    /// Runs a query.
-    ///
-    /// - Parameters:
-    ///   - query: The query.
-    ///   - lane: The connection.
-    ///   - timeout: The time for the response, if it differs from the usual one.
-    ///   - onOutcome: Receives the outcome as the completion of ``submit(_:on:timeout:_:)`` does, before the call returns.
+    /// Runs a query; the closure receives the outcome as the completion of ``submit(_:on:timeout:_:)`` does, before the call returns.
     func run(
         _ query: PostgresQuery, on lane: Lane = .pool, timeout: Duration? = nil,
         onOutcome: @escaping @Sendable (PostgresOperation.Outcome) -> Void = { _ in }

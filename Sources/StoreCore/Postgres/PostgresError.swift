@@ -74,9 +74,7 @@ public struct PostgresError: LocalizedError, FailureAdvising, Sendable, CustomSt
 }
 
 extension PostgresError {
-    /// Describes a connection that failed.
-    ///
-    /// - Parameter text: libpq's message, in its verbose form.
+    /// Describes a connection that failed by libpq's message, in its verbose form.
     init(connecting text: String) {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         let state = Self.state(in: text)

@@ -117,9 +117,7 @@ final class PostgresLeases: Sendable {
 }
 
 extension PostgresTable {
-    /// Waits for the lease of a key.
-    ///
-    /// - Parameter key: The key's JSON.
+    /// Waits for the lease of a key, given its JSON.
     func lease(_ key: Data, for duration: Duration) async throws -> LeaseOutcome {
         // The awaited lease, and the time at which it ends at the latest.
         var awaited: (id: Int64, end: ContinuousClock.Instant)?

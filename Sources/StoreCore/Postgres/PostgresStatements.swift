@@ -184,9 +184,7 @@ struct PostgresStatements: Sendable {
                 """)
     }
 
-    /// Removes the records and marks that were saved before a time, without deleting their rows.
-    ///
-    /// - Parameter date: Seconds since 1970.
+    /// Removes the records and marks that were saved before a time in seconds since 1970, without deleting their rows.
     func prune(before date: Double, writer: Int64, channel: String) -> PostgresQuery {
         // A date may be any number.
         let limit = Int64(exactly: (date * 1_000_000).rounded(.down)) ?? (date > 0 ? .max : .min)

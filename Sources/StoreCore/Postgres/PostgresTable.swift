@@ -3,7 +3,6 @@ internal import StoreCore
 
 /// A table: its creation, the order of its changes, and its leases, for any type of content.
 final class PostgresTable: PostgresListener {
-    /// A change that another cacher has made.
     enum Change: Sendable {
         /// The record of a key was saved or removed; the key is its JSON.
         case changed(key: Data, Revision)
@@ -62,7 +61,6 @@ final class PostgresTable: PostgresListener {
         core.add(self)
     }
 
-    /// The revision up to which all changes have been delivered.
     var position: Revision { state.withLock { $0.position } }
 
     var channel: String { state.withLock { $0.channel } }

@@ -90,11 +90,10 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
         if !isNeeded { timer.cancel() }
     }
 
-    /// Sends the request of a batch unless it was sent or abandoned before.
+    /// Sends the request of a batch unless it was sent or abandoned before. Returns the timer of the batch; the caller cancels it outside
+    /// the lock.
     ///
     /// Called under the lock, so that no fetch leaves between the choice of the keys and the start.
-    ///
-    /// - Returns: The timer of the batch; the caller cancels it outside the lock.
     private func send(_ number: Int, _ batches: inout Batches<Param, Content>) -> Task<Void, Never>? {
         batches.send(number) { [self] params, joint in
             joint.start { await self.run(params, number) }
@@ -119,7 +118,6 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
 private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Waiter = AsyncStream<Result<Content, any Error>>.Continuation
 
-    /// The place of a fetch in a batch.
     struct Place: Sendable {
         let batch: Int
         let param: Param
@@ -133,9 +131,8 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     var waitingCount: Int { batches.values.reduce(0) { $0 + $1.waitingCount } }
 
-    /// Adds a fetch to the batch that collects keys, or to a new batch.
-    ///
-    /// - Returns: The place of the fetch, whether the batch is new, and whether it is full.
+    /// Adds a fetch to the batch that collects keys, or to a new batch. Returns its place, whether the batch is new, and whether it is
+    /// full.
     mutating func join(_ param: Param, _ waiter: Waiter, limit: Int) throws -> (place: Place, isFirst: Bool, isFull: Bool) {
         let collecting = batches[lastBatch].flatMap { $0.isCollecting ? $0.request : nil }
         let request = collecting ?? JointRequest()
@@ -150,9 +147,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return (Place(batch: lastBatch, param: param, number: lastFetch, member: member), collecting == nil, isFull)
     }
 
-    /// Ends the collection of keys, and starts the request; does nothing if the collection has ended before.
-    ///
-    /// - Returns: The timer.
+    /// Ends the collection of keys, starts the request, and returns the timer; does nothing if the collection has ended before.
     mutating func send(_ number: Int, _ start: ([Param], JointRequest) -> Task<Void, Never>) -> Task<Void, Never>? {
         guard let batch = batches[number], batch.isCollecting else { return nil }
         batches[number]?.isCollecting = false
@@ -170,9 +165,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// Removes the batch of a request; returns `nil` if all its fetches have left.
     mutating func requestEnded(_ number: Int) -> Batch<Param, Content>? { batches.removeValue(forKey: number) }
 
-    /// Removes a fetch, and the batch with its last fetch.
-    ///
-    /// - Returns: The removed batch. The caller cancels its task outside the lock.
+    /// Removes a fetch, and the batch with its last fetch. The caller cancels the task of the removed batch outside the lock.
     mutating func leave(_ place: Place) -> Batch<Param, Content>? {
         batches[place.batch]?.remove(place.param, place.number)
         return batches[place.batch]?.members.isEmpty == true ? batches.removeValue(forKey: place.batch) : nil

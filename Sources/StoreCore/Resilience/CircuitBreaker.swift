@@ -98,7 +98,6 @@ public final class CircuitBreaker: Sendable {
         public struct Iterator: AsyncIteratorProtocol {
             private let breaker: CircuitBreaker
             private var seen: State?
-            /// The changes of the state since the first call of `next()`.
             private var changes: AsyncStream<Void>.Iterator?
 
             fileprivate init(breaker: CircuitBreaker) { self.breaker = breaker }
@@ -204,7 +203,6 @@ extension Origin {
     }
 }
 
-/// A breaker as the rule of one fetcher.
 private struct CircuitRule<Param: Hashable & Sendable>: FetchRule {
     let breaker: CircuitBreaker
 

@@ -64,35 +64,19 @@ extension DecoratedOrigin: PaginationFetcher where Base: PaginationFetcher {
     /// An element of the decorated fetcher's list, which passes through unchanged.
     public typealias Element = Base.Element
 
-    /// Fetches the first page, if the rule admits it.
-    ///
-    /// - Parameter param: The key of the list.
-    /// - Returns: The fetcher's page.
-    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    /// Fetches the first page, if the rule admits it; throws the errors of `respond(to:)`.
     public func fetch(param: Base.Param) async throws -> Page<Base.Element> {
         try await perform(.content(param, revalidating: nil)) { try await base.fetch(param: param) }
     }
 
-    /// Fetches the page that a `nextKey` names, if the rule admits it.
-    ///
-    /// - Parameters:
-    ///   - nextKey: The `nextKey` of the last page so far.
-    ///   - param: The key of the list.
-    /// - Returns: The fetcher's page.
-    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    /// Fetches the page that a `nextKey` names, if the rule admits it; throws the errors of `respond(to:)`.
     public func fetchNext(nextKey: String, param: Base.Param) async throws -> Page<Base.Element> {
         try await perform(.page(.next, key: nextKey, param)) { try await base.fetchNext(nextKey: nextKey, param: param) }
     }
 }
 
 extension DecoratedOrigin: TwoWayPaginationFetcher where Base: TwoWayPaginationFetcher {
-    /// Fetches the page that a `prevKey` names, if the rule admits it.
-    ///
-    /// - Parameters:
-    ///   - prevKey: The `prevKey` of the first page so far.
-    ///   - param: The key of the list.
-    /// - Returns: The fetcher's page.
-    /// - Throws: The fetcher's error, unchanged; ``FetchError`` if the rule refuses the request.
+    /// Fetches the page that a `prevKey` names, if the rule admits it; throws the errors of `respond(to:)`.
     public func fetchPrev(prevKey: String, param: Base.Param) async throws -> Page<Base.Element> {
         try await perform(.page(.prev, key: prevKey, param)) { try await base.fetchPrev(prevKey: prevKey, param: param) }
     }
@@ -158,9 +142,7 @@ private var endedWithoutValue: StoreError {
 protocol FetchRule<Param>: Sendable {
     associatedtype Param: Hashable & Sendable
 
-    /// Admits a fetch, or throws a `FetchError`.
-    ///
-    /// - Returns: A closure that is called once, when the fetch has ended.
+    /// Admits a fetch, or throws a `FetchError`. The returned closure is called once, when the fetch has ended.
     func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
 }
 

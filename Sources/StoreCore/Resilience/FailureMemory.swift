@@ -70,7 +70,6 @@ private final class FailureMemory<Param: Hashable & Sendable>: FetchRule {
     }
 }
 
-/// A failure, and the time until which its request is refused.
 private struct Failure: Sendable {
     let error: any Error
     let instant: MonotonicInstant
@@ -81,7 +80,6 @@ private struct Failure: Sendable {
 private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         var failure: Failure
-        /// The number of the last use.
         var use: Int
     }
 
@@ -101,9 +99,7 @@ private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
         return entry.failure
     }
 
-    /// Adds a failure.
-    ///
-    /// - Returns: The replaced failure and the forgotten one.
+    /// Adds a failure, and returns the replaced failure and the forgotten one.
     mutating func insert(_ failure: Failure, for subject: Subject) -> [Failure] {
         var dropped: [Failure] = []
         let number = recordUse(of: subject)

@@ -54,13 +54,8 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
 
     /// Waits until `count` events that `predicate` accepts have been recorded since the recorder was created, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of matching events.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    ///   - predicate: Receives each event once; runs outside all locks.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// The predicate receives each event once, and runs outside all locks. Timeout, place and errors are those of
+    /// ``joined(count:param:timeout:fileID:line:)``.
     public func recorded(
         count: Int = 1, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,
         where predicate: (StoreEvent<Param>) -> Bool

@@ -33,14 +33,6 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
         }
     }
 
-    /// Waits until `condition` returns a value; a timeout error lists the requests so far.
-    func wait<Value: Sendable>(
-        _ wait: TestWait, isolation: isolated (any Actor)? = #isolation,
-        until condition: @escaping @Sendable (ScriptState<Param, Content>) -> Value?
-    ) async throws -> Value {
-        try await state.wait(wait, history: { $0.history }, until: condition)
-    }
-
     private func callClosure(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
             state.update { $0.noteUnanswered(request.number) }

@@ -36,7 +36,6 @@ public final class ManualStates<Content: Sendable>: Sendable {
         }
     }
 
-    /// Guards the current state and all observers.
     private let feed: WatchedState<Feed>
 
     /// Creates a sequence of states.
@@ -92,12 +91,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
 
     /// Waits until there are exactly `count` observers, and each has taken the newest state and awaits the next, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The number of observers.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``observers(count:timeout:fileID:line:)``.
     public func taken(
         by count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {

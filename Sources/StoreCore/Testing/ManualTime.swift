@@ -136,14 +136,9 @@ public final class ManualTime: TimeSource {
         try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count >= count ? () : nil }
     }
 
-    /// Waits until at most `count` tasks sleep, without polling.
+    /// Waits until at most `count` tasks sleep, without polling; with zero, until no task sleeps.
     ///
-    /// - Parameters:
-    ///   - count: The largest number of sleeping tasks; zero waits until no task sleeps.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``sleepers(atLeast:timeout:fileID:line:)``.
     public func sleepers(
         atMost count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {

@@ -29,15 +29,9 @@ extension Observed {
         return try await first(wait) { state in state.content.flatMap { predicate($0) ? $0 : nil } }
     }
 
-    /// Waits until the model shows a state that a predicate accepts, without polling.
+    /// Waits until the model shows a state that a predicate accepts, and returns the state, without polling.
     ///
-    /// - Parameters:
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    ///   - predicate: Receives the shown state.
-    /// - Returns: The accepted state.
-    /// - Throws: The errors of ``shows(timeout:fileID:line:_:)``.
+    /// Timeout, place and errors are those of ``shows(timeout:fileID:line:_:)``.
     @discardableResult
     public func showsState(
         timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,

@@ -63,7 +63,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// The recorded states in a few characters each, such as `loading(nil) completed(1)`.
     ///
     /// ``LoadingState/summary`` describes each state.
-    public var summary: String { Self.summary(of: states) }
+    public var summary: String { states.map(\.summary).joined(separator: " ") }
 
     /// Stops observing. No further state is recorded, and a wait for further states throws.
     public func stop() {
@@ -73,11 +73,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
 
     /// Stops observing and waits until the sequence's iterator has been released.
     ///
-    /// - Parameters:
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ended(timeout:fileID:line:)``.
     public func stopAndLeave(timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line) async throws {
         stop()
         try await ended(timeout: timeout, fileID: fileID, line: line)
@@ -118,16 +114,10 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
 
     /// Waits for the next state that `predicate` accepts, after the last state that an earlier wait returned, without polling.
     ///
-    /// A state that arrived between two waits is found, because it follows the first wait's state. For older states see ``states``.
+    /// A state that arrived between two waits is found, because it follows the first wait's state. For older states see ``states``. The
+    /// predicate receives each state once, oldest first. The next wait begins after the returned state.
     ///
-    /// - Parameters:
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    ///   - predicate: Receives each state once, oldest first.
-    /// - Returns: The accepted state; the next wait begins after it.
-    /// - Throws: ``StoreError/Code/recordingEnded`` if no further state can arrive, ``StoreError/Code/waitTimedOut`` after the timeout,
-    ///   `CancellationError` as soon as the task is canceled.
+    /// Timeout, place and errors are those of ``states(count:timeout:fileID:line:)``.
     @discardableResult
     public func next(
         timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,
@@ -147,18 +137,11 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         }
     }
 
-    /// Waits until `condition` accepts the whole history from the first state on, without polling.
+    /// Waits until `condition` accepts the whole history from the first state on, and returns it, without polling.
     ///
-    /// The next wait begins after the accepted history.
+    /// The condition receives all states so far, at first and after each new state. The next wait begins after the accepted history.
     ///
-    /// - Parameters:
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    ///   - condition: Receives all states so far, at first and after each new state.
-    /// - Returns: The accepted history.
-    /// - Throws: ``StoreError/Code/recordingEnded`` if no further state can arrive, ``StoreError/Code/waitTimedOut`` after the timeout,
-    ///   `CancellationError` as soon as the task is canceled.
+    /// Timeout, place and errors are those of ``states(count:timeout:fileID:line:)``.
     @discardableResult
     public func wait(
         timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,
@@ -190,9 +173,5 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         }
         guard isComplete else { throw wait.error(.recordingEnded, "the recording has ended", history: history(recording)) }
         return recording.states
-    }
-
-    private static func summary(of states: [LoadingState<Content>]) -> String {
-        states.map(\.summary).joined(separator: " ")
     }
 }

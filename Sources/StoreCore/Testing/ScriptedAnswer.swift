@@ -2,7 +2,6 @@ public import StoreCore
 
 /// The result of one fetch in the script of a fetcher.
 public struct ScriptedAnswer<Content: Sendable>: Sendable {
-    /// The response or error of the fetch.
     let result: Result<OriginResponse<Content>, any Error>
 
     /// Returns new content.

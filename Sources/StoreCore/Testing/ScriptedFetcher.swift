@@ -80,20 +80,12 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, [Element]>
 
-    /// Creates a fetcher that returns these answers, one for each page, in this order.
-    ///
-    /// - Parameters:
-    ///   - answers: The answers; more can be enqueued.
-    ///   - cancellation: The behavior of a fetch whose task is canceled.
+    /// Creates a fetcher that returns these answers, one for each page, as ``ScriptedFetcher/init(_:cancellation:)`` does.
     public init(_ answers: ScriptedAnswer<[Element]>..., cancellation: ScriptedCancellation = .honored) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
-    /// Creates a fetcher that calls a closure for each answer.
-    ///
-    /// - Parameters:
-    ///   - cancellation: The behavior of a held fetch whose task is canceled; the closure handles its own cancellation.
-    ///   - answering: Makes the answer after the fetch has left the gate; the fetch rethrows its errors.
+    /// Creates a fetcher that calls a closure for each answer, as ``ScriptedFetcher/init(cancellation:answering:)`` does.
     public init(
         cancellation: ScriptedCancellation = .honored,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<[Element]>

@@ -106,15 +106,10 @@ extension ScriptedLiveFetcher {
         try await pass(.success(value), on: connection, wait)
     }
 
-    /// Waits until a connection requests a value, and ends the connection.
+    /// Waits until a connection, by default the newest one, requests a value, and ends it.
     ///
-    /// - Parameters:
-    ///   - error: The error that the connection throws; `nil` for a stream that ends.
-    ///   - connection: The number of the connection; `nil` for the newest one.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// The connection throws the error; without one, its stream ends. Timeout, place and errors are those of
+    /// ``send(_:on:timeout:fileID:line:)``.
     public func end(
         throwing error: (any Error)? = nil, on connection: Int? = nil, timeout: Duration = .seconds(120), fileID: String = #fileID,
         line: Int = #line
@@ -131,17 +126,11 @@ extension ScriptedLiveFetcher {
 
     private func pass(_ value: Result<LiveValue<Content>?, any Error>, on connection: Int?, _ wait: TestWait) async throws {
         while true {
-            let number = try await self.wait(wait) { $0.requesting(connection) }
+            let number = try await state.wait(wait, history: { $0.history }) { $0.requesting(connection) }
             guard let suspension = state.update({ $0.pass(value, number) }) else { continue }
             suspension.resume()
-            return try await self.wait(wait) { $0.isOccupied(number) ? nil : () }
+            return try await state.wait(wait, history: { $0.history }) { $0.isOccupied(number) ? nil : () }
         }
-    }
-
-    private func wait<Value: Sendable>(
-        _ wait: TestWait, until condition: @escaping @Sendable (LiveScriptState<Param, Content>) -> Value?
-    ) async throws -> Value {
-        try await state.wait(wait, history: { $0.history }, until: condition)
     }
 }
 
@@ -159,46 +148,31 @@ extension ScriptedLiveFetcher {
 
     /// Waits until `count` connections have begun since the fetcher was created, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of connections.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``send(_:on:timeout:fileID:line:)``.
     public func connected(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) begun connections", timeout: timeout, fileID: fileID, line: line)
-        try await self.wait(wait) { $0.connections.count >= count ? () : nil }
+        try await state.wait(wait, history: { $0.history }) { $0.connections.count >= count ? () : nil }
     }
 
     /// Waits until `count` connections have ended since the fetcher was created, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of connections.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``send(_:on:timeout:fileID:line:)``.
     public func ended(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) ended connections", timeout: timeout, fileID: fileID, line: line)
-        try await self.wait(wait) { $0.connections.count - $0.lines.count >= count ? () : nil }
+        try await state.wait(wait, history: { $0.history }) { $0.connections.count - $0.lines.count >= count ? () : nil }
     }
 
     /// Waits until the tasks of `count` connections have been canceled, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of connections.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``send(_:on:timeout:fileID:line:)``.
     public func cancelled(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) canceled connections", timeout: timeout, fileID: fileID, line: line)
-        try await self.wait(wait) { $0.cancelledCount >= count ? () : nil }
+        try await state.wait(wait, history: { $0.history }) { $0.cancelledCount >= count ? () : nil }
     }
 }

@@ -67,18 +67,13 @@ extension ScriptedOrigin {
                 return held.count < count ? nil : held.prefix(count).compactMap { state.release($0, with: nil) }
             }
             if let released { return released.forEach { $0.resume() } }
-            try await script.wait(wait) { $0.held.count >= count ? () : nil }
+            try await state.wait(wait, history: { $0.history }) { $0.held.count >= count ? () : nil }
         }
     }
 
-    /// Waits until a fetch is held, then releases the oldest one with this answer.
+    /// Waits until a fetch is held, then releases the oldest one with this answer, in place of the script's next answer.
     ///
-    /// - Parameters:
-    ///   - answer: The result or error of the fetch, in place of the script's next answer.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ScriptedOrigin/release(next:timeout:fileID:line:)``.
     public func answerNext(
         with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
@@ -89,20 +84,14 @@ extension ScriptedOrigin {
                 state.held.first.flatMap { state.release($0, with: answer) }
             }
             if let released { return released.resume() }
-            try await script.wait(wait) { $0.held.isEmpty ? nil : () }
+            try await state.wait(wait, history: { $0.history }) { $0.held.isEmpty ? nil : () }
         }
     }
 
-    /// Waits until the fetch with this number is held, then releases it with this answer.
+    /// Waits until the fetch with this number, from 1, is held, then releases it with this answer, in place of the script's next answer.
     ///
-    /// - Parameters:
-    ///   - number: The number of the request, from 1.
-    ///   - answer: The result or error of the fetch, in place of the script's next answer.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/notHeld`` if the fetch has already left the gate, ``StoreError/Code/waitTimedOut`` after the
-    ///   timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ScriptedOrigin/release(next:timeout:fileID:line:)``; the call also throws
+    /// ``StoreError/Code/notHeld`` if the fetch has already left the gate.
     public func answer(
         _ number: Int, with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
@@ -116,7 +105,7 @@ extension ScriptedOrigin {
             guard !hasPassed else {
                 throw StoreError(.notHeld, "answering fetch \(number): it has left the gate; call hold() before it begins")
             }
-            try await script.wait(wait) { $0.isHeld(number) || $0.hasPassed(number) ? () : nil }
+            try await state.wait(wait, history: { $0.history }) { $0.isHeld(number) || $0.hasPassed(number) ? () : nil }
         }
     }
 }
@@ -144,46 +133,31 @@ extension ScriptedOrigin {
 
     /// Waits until `count` fetches have begun since the fetcher was created, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of fetches.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ScriptedOrigin/release(next:timeout:fileID:line:)``.
     public func started(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) begun fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.wait(wait) { $0.requests.count >= count ? () : nil }
+        try await script.state.wait(wait, history: { $0.history }) { $0.requests.count >= count ? () : nil }
     }
 
     /// Waits until `count` fetches have ended since the fetcher was created, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of fetches.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ScriptedOrigin/release(next:timeout:fileID:line:)``.
     public func ended(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) ended fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.wait(wait) { $0.endedCount >= count ? () : nil }
+        try await script.state.wait(wait, history: { $0.history }) { $0.endedCount >= count ? () : nil }
     }
 
     /// Waits until the tasks of `count` fetches have been canceled, without polling.
     ///
-    /// - Parameters:
-    ///   - count: The least number of fetches.
-    ///   - timeout: The longest wait, in real time.
-    ///   - fileID: The file of the wait, for the error.
-    ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    /// Timeout, place and errors are those of ``ScriptedOrigin/release(next:timeout:fileID:line:)``.
     public func cancelled(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "\(count) canceled fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.wait(wait) { $0.cancelledCount >= count ? () : nil }
+        try await script.state.wait(wait, history: { $0.history }) { $0.cancelledCount >= count ? () : nil }
     }
 }

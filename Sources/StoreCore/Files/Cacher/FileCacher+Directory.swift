@@ -4,7 +4,6 @@ internal import StorePlatform
 // Operations on all records: removing them, listing their keys, and enforcing the limit.
 
 extension FileCacher {
-    /// A record found by a scan.
     struct Found {
         var name: SHA256.Digest
         var status: FileStatus
@@ -84,7 +83,11 @@ extension FileCacher {
         // Each notice precedes its `end`, because a caller that waits for the sweep expects the notice to have arrived.
         while action == .scan {
             do {
-                excludeFromBackup()
+                if backup == .excluded { try directory.excludeFromBackup() }
+            } catch {
+                reportFailedSweep(error)
+            }
+            do {
                 var found = try await scan()
                 try await removeOldMarks(&found)
                 let count = found.count
@@ -168,14 +171,5 @@ extension FileCacher {
             if count.isMultiple(of: 128) { await Task.yield() }
         }
         found += survivors
-    }
-
-    private func excludeFromBackup() {
-        guard backup == .excluded else { return }
-        do {
-            try directory.excludeFromBackup()
-        } catch {
-            reportFailedSweep(error)
-        }
     }
 }

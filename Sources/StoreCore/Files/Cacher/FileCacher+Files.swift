@@ -19,12 +19,7 @@ extension FileCacher {
         throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
     }
 
-    /// Changes a file and updates the sum of all files.
-    ///
-    /// - Parameters:
-    ///   - key: The key of the file.
-    ///   - size: The size of the file after the change, in bytes; zero if it is removed.
-    ///   - body: The change.
+    /// Changes a file to a size in bytes, or to zero if it is removed, and updates the sum of all files.
     func change(_ key: FileKey, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         state.withLock { $0.ledger.changeBegan(key.digest) }
         var old = 0
@@ -76,11 +71,6 @@ extension FileCacher {
         return true
     }
 
-    /// Returns whether a file was last used more than an hour ago, or in the future because of a wrong clock.
-    func isUnusedForLong(_ status: FileStatus) -> Bool {
-        abs(FileStatus.now() - status.modified) > 3_600_000_000_000
-    }
-
     /// Deletes a damaged file, unless a new file has replaced it meanwhile.
     func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) async {
         state.withLock { $0.ledger.changeBegan(key.digest) }
@@ -106,12 +96,9 @@ struct FileKey: Sendable {
     let json: [UInt8]
     /// The SHA-256 of `json`, the identity of the record in the ledger, in the log, and in the names of leases.
     let digest: SHA256.Digest
-    /// The name of the record's file.
     let fileName: String
 
-    /// Encodes a key.
-    ///
-    /// - Throws: ``StoreError/Code/unwritableRecord`` if the key cannot be encoded, or if an equal key has other JSON.
+    /// Encodes a key; throws ``StoreError/Code/unwritableRecord`` if it cannot be encoded, or if an equal key has other JSON.
     init(_ param: some Hashable & Codable) throws(StoreError) {
         do {
             json = try CanonicalJSON.encode(param)

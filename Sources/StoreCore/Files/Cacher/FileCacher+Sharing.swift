@@ -130,9 +130,8 @@ extension FileCacher {
             schema: Encoded.tombstone)
     }
 
-    /// Writes a file under the lock of the directory, with the next revision.
-    ///
-    /// - Parameter base: The position that a change of another user must not exceed; `nil` accepts any change.
+    /// Writes a file under the lock of the directory, with the next revision, unless another user has changed the key after the base.
+    /// Without a base, any change is accepted.
     func commit(_ encoded: Encoded, over base: Revision?) async throws -> Commit {
         guard let shared else { return .made(.none) }
         // The changes that others make from now on concern what is in memory.
@@ -228,7 +227,6 @@ extension FileCacher {
     /// Ends following without an observer. Under the lock, so that a new observer arrives before, or follows anew.
     private func unfollowIfUnobserved() { changeObservers.withLock { if $0.all.isEmpty { shared?.unfollow() } } }
 
-    /// Passes a notice of the directory on to the observers.
     func handle(_ notice: SharedDirectory.Notice) {
         let change: CacherChange<Param>
         switch notice {
@@ -249,9 +247,7 @@ extension FileCacher {
         for observer in changeObservers.withLock({ Array($0.all.values) }) { observer(change) }
     }
 
-    /// Removes the files that removed records and ended processes have left behind in a shared directory.
-    ///
-    /// - Parameter found: The records that a scan has found; it keeps the others.
+    /// Removes the files that removed records and ended processes have left behind in a shared directory; `found` keeps the other records.
     func removeOldMarks(_ found: inout [Found]) async throws {
         guard let shared else { return }
         let age = TemporaryFile.orphanAge
@@ -283,8 +279,6 @@ extension FileCacher {
     }
 
     /// Raises the floor above the records that a sweep is about to remove.
-    ///
-    /// - Parameter names: The files of the records.
     func forgetRevisions(of names: [SHA256.Digest]) async throws {
         guard shared != nil else { return }
         var number: UInt64 = 0

@@ -51,14 +51,12 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
     /// The directory's changes and locks, if other processes use it too.
     package let shared: SharedDirectory?
-    /// The observers of the changes made by others.
     let changeObservers = Lock(ChangeObservers())
     /// The sizes of the files and the running scan; guarded by one lock, so that there is never a second scan.
     let state: Lock<State>
 
     struct State: Sendable {
         var ledger: FileLedger
-        /// The running scan; `nil` if there is none.
         var sweep: Task<Void, Never>?
         /// The records of a shared directory that this cacher has removed.
         var removals = 0
@@ -128,10 +126,6 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         if shared != nil { await attach() }
-        return try await loadRecord(param)
-    }
-
-    private func loadRecord(_ param: Param) async throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
         let name = key.fileName
         guard let file = try openFile(name, param) else { return nil }
@@ -158,7 +152,8 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             let details = try decodeDetails(data[header.details])
             let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: header.fetchedAt))
             let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
-            if isUnusedForLong(status) { file.touch() }
+            // The last use was more than an hour ago, or in the future because of a wrong clock.
+            if abs(FileStatus.now() - status.modified) > 3_600_000_000_000 { file.touch() }
             return record
         } catch {
             let message = Self.undecodable("a record", as: "\(Content.self)", schema)
@@ -243,7 +238,6 @@ extension FileCacher {
             + "is kept in this directory, give each kind a directory of its own"
     }
 
-    /// Decodes a key from its canonical JSON.
     func decodeKey(_ json: [UInt8]) throws -> Param {
         try decoder.decode(Param.self, from: Data(json))
     }

@@ -22,7 +22,6 @@ struct FileLedger {
         case scanned
     }
 
-    /// The running changes of one file.
     private struct Flight {
         var count = 0
         /// The size counted for the file, if a scan ended during the change.
@@ -35,7 +34,6 @@ struct FileLedger {
     /// The sum that triggers a scan: the limit, or more if the last scan could not get below the limit.
     private var threshold: Int
 
-    /// The known bytes of all records.
     private(set) var bytes = 0
 
     /// The bytes that a sweep leaves: nine tenths of the limit, so that the next save does not cause another sweep.
@@ -46,17 +44,11 @@ struct FileLedger {
         threshold = self.limit
     }
 
-    /// Records the start of a write or removal of a file.
     mutating func changeBegan(_ name: Name) {
         flights[name, default: Flight()].count += 1
     }
 
-    /// Records the end of a write or removal of a file, successful or not.
-    ///
-    /// - Parameters:
-    ///   - name: The file.
-    ///   - old: The previous size; zero if the file did not exist.
-    ///   - new: The current size; zero if the file does not exist.
+    /// Records the end of a write or removal of a file, successful or not. The size of a file that does not exist is zero.
     mutating func changeEnded(_ name: Name, from old: Int, to new: Int) -> Action {
         var flight = flights.removeValue(forKey: name) ?? Flight(count: 1)
         let counted = flight.counted ?? old
@@ -119,11 +111,7 @@ struct FileLedger {
         return changed.values.reduce(unchanged) { $0.addingSaturated($1) }
     }
 
-    /// Records the end of a scan and its sweep.
-    ///
-    /// - Parameters:
-    ///   - found: The remaining files.
-    ///   - freed: Whether any file was removed.
+    /// Records the end of a scan and its sweep, with the remaining files, and whether any file was removed.
     mutating func scanEnded(found: some Sequence<(name: Name, size: Int)>, freed: Bool) -> Action {
         guard case .scanning(let changed, let isVoid) = phase else { return .none }
         if isVoid {

@@ -33,13 +33,11 @@ enum FileRecordFormat {
 
     /// The decoded beginning of a file, with the ranges of the parts behind it.
     struct Header: Hashable, Sendable {
-        /// The version of the file's format.
         var format: UInt32
         /// The version of the content's schema.
         var schema: Int64
         /// The time of the fetch, as the bits of seconds since 2001.
         var fetchedAt: UInt64
-        /// The range of the key in the file.
         var key: Range<Int>
         /// The range of the details in the file; empty if they have their defaults.
         var details: Range<Int>
@@ -55,7 +53,6 @@ enum FileRecordFormat {
         var reason: String
     }
 
-    /// Returns the bytes of a file.
     static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
         let details = details ?? Data()
         var bytes = ByteWriter(capacity: headerSize + key.count + details.count + content.count)
@@ -88,13 +85,8 @@ enum FileRecordFormat {
         return size <= UInt64(fileSize) ? Int(size) : nil
     }
 
-    /// Reads the header and the key.
-    ///
-    /// - Parameters:
-    ///   - bytes: The beginning of the file, at least to the end of the key.
-    ///   - fileSize: The size of the whole file.
-    /// - Returns: The metadata of the record.
-    /// - Throws: ``Damage`` if the header or the key was altered, or the file's length is wrong.
+    /// Reads the header and the key, given the beginning of the file, at least to the end of the key. Throws ``Damage`` if the header or
+    /// the key was altered, or the file's length is wrong.
     static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
         guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
         guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
@@ -114,9 +106,8 @@ enum FileRecordFormat {
         )
     }
 
-    /// Reads the header and the key of a whole file, and checks the rest.
-    ///
-    /// - Throws: ``Damage`` if any byte was altered. In a record of another version, only the header and the key are checked.
+    /// Reads the header and the key of a whole file, and checks the rest; throws ``Damage`` if any byte was altered. In a record of another
+    /// version, only the header and the key are checked.
     static func readWhole(_ data: Data) throws(Damage) -> Header {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in
@@ -131,33 +122,31 @@ enum FileRecordFormat {
         return try result.get()
     }
 
-    /// Reads the key in a record's file; `nil` if there is no such record.
+    /// Reads the key in a record's file; `nil` if there is no such record, or if it cannot be read.
     static func key(in directory: Directory, _ name: String) -> [UInt8]? {
-        // A file that cannot be read has no known key.
-        guard let file = try? OpenFile(reading: directory.path(of: name)), let status = try? file.status() else { return nil }
-        return prefix(of: file, size: status.size) { bytes, header in Array(bytes[header.key]) }
+        try? prefix(of: name, in: directory) { bytes, header in Array(bytes[header.key]) }
     }
 
     /// Returns the revision of a record; `.none` if it has none, `nil` if there is no intact record of this key.
     static func revision(of name: String, in directory: Directory) throws(StoreError) -> Revision? {
-        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
-        let status = try file.status()
-        guard status.kind == .regular else { return nil }
-        return prefix(of: file, size: status.size) { bytes, header in
+        try prefix(of: name, in: directory) { bytes, header in
             RecordRevision.read(bytes[header.details].prefix(RecordRevision.size)) ?? .none
         }
     }
 
     /// Returns the schema of a record; `nil` if there is no intact record.
     static func schema(of name: String, in directory: Directory) throws(StoreError) -> Int64? {
-        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
-        return prefix(of: file, size: try file.status().size) { _, header in header.schema }
+        try prefix(of: name, in: directory) { _, header in header.schema }
     }
 
     /// Reads the beginning of a record's file up to the revision in its details.
     private static func prefix<Result>(
-        of file: borrowing OpenFile, size: Int, _ body: (UnsafeRawBufferPointer, Header) -> Result
-    ) -> Result? {
+        of name: String, in directory: Directory, _ body: (UnsafeRawBufferPointer, Header) -> Result
+    ) throws(StoreError) -> Result? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        let status = try file.status()
+        guard status.kind == .regular else { return nil }
+        let size = status.size
         var capacity = 512
         for _ in 0..<2 {
             var bytes = [UInt8](repeating: 0, count: min(capacity, size))

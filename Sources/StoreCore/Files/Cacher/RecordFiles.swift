@@ -37,12 +37,8 @@ enum RecordFiles {
         case children
     }
 
-    /// Removes all records and their temporary files; does nothing if the directory is missing.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory.
-    ///   - depth: The scope of the removal.
-    /// - Throws: The first error, after all other files are removed.
+    /// Removes all records and their temporary files; does nothing if the directory is missing. Throws the first error, after all other
+    /// files are removed.
     static func removeAll(in directory: Directory, depth: Depth = .directory) throws(StoreError) {
         let shared = SharedDirectory(directory)
         guard try shared.exists() else { return try removeFiles(in: directory, depth: depth) }

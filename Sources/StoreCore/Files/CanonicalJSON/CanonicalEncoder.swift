@@ -4,7 +4,6 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
-/// Encodes a value as canonical nodes.
 struct CanonicalEncoder: Encoder {
     let node: CanonicalNode
     let codingPath: [any CodingKey]

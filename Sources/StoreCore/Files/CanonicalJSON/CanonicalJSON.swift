@@ -15,11 +15,7 @@ internal import StorePlatform
 /// Foundation's encoder only sorts keys, and cannot know which of its lists were sets. `JSONDecoder` reads this JSON: dates, data, URLs and
 /// decimals have the forms that it expects by default.
 package enum CanonicalJSON {
-    /// Returns the canonical form of a value.
-    ///
-    /// - Parameter value: Any value, including one that is neither an object nor a list.
-    /// - Returns: JSON in UTF-8.
-    /// - Throws: The error of the value's `encode(to:)`.
+    /// Returns the canonical form of any value in UTF-8; throws the error of its `encode(to:)`.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         var output: [UInt8] = []
         // The usual keys need no encoder.
@@ -74,7 +70,6 @@ final class CanonicalNode {
         self.value = value
     }
 
-    /// Sorts the parts of a set or a dictionary.
     func sortParts(of type: any UnorderedKeyPart.Type) {
         guard case .list(let nodes) = value else { return }
         let size = type.partSize

@@ -15,12 +15,8 @@ package enum KeyStability {
     /// The number of compared keys of each type; `nil` for a type whose keys cannot contain a collection.
     private static let types = Lock<[ObjectIdentifier: Int?]>([:])
 
-    /// Checks a key.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - json: Its canonical JSON; `nil` if it has none.
-    /// - Throws: ``StoreError/Code/unwritableRecord`` if an equal key has other JSON.
+    /// Checks a key with its canonical JSON; `nil` if it has none. Throws ``StoreError/Code/unwritableRecord`` if an equal key has other
+    /// JSON.
     package static func check<Key: Hashable & Codable>(_ key: Key, _ json: @autoclosure () -> [UInt8]?) throws(StoreError) {
         if Key.self is any PlainKeyPart.Type { return }
         let type = ObjectIdentifier(Key.self)

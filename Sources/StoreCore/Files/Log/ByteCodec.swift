@@ -81,7 +81,6 @@ package struct ByteReader {
 
     package var isAtEnd: Bool { position == bytes.count }
 
-    /// The number of bytes that are not decoded yet.
     package var rest: Int { bytes.count - position }
 
     package mutating func take(_ count: Int) throws(Foreign) -> UnsafeRawBufferPointer {

@@ -115,9 +115,7 @@ package final class FileFollower: Sendable {
     /// Notes that following works.
     package func passSucceeded() { state.withLock { $0.backOff = nil } }
 
-    /// Notes that following does not work, and schedules the next attempt.
-    ///
-    /// - Returns: Whether following worked before.
+    /// Notes that following does not work, schedules the next attempt, and returns whether following worked before.
     package func passFailed(then pass: @escaping @Sendable () -> Void) -> Bool {
         let (delay, isFirst) = state.withLock { state in
             let delay = min(state.backOff.map { $0 * 2 } ?? Duration.seconds(1), longestDelay)

@@ -19,13 +19,8 @@ package final class FileLock: Sendable {
 
     /// Opens the file of a lock, and creates a missing one; does not take the lock.
     ///
-    /// - Parameters:
-    ///   - name: The name of the file.
-    ///   - folder: The directory of the file.
-    ///   - patience: The longest wait for another holder.
-    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    ///   - protection: The times at which the lock can be taken, on systems that encrypt each file.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// `patience` is the longest wait for another holder. Mode and protection are those of a new file; the protection decides when the lock
+    /// can be taken, on systems that encrypt each file.
     package init(
         _ name: String, in folder: DirectoryHandle, patience: Duration = .seconds(5), mode: UInt16 = 0o600,
         protection: FileProtection = .inherited
@@ -34,11 +29,8 @@ package final class FileLock: Sendable {
         (self.name, self.folder, self.patience, self.mode, self.protection) = (name, folder, patience, mode, protection)
     }
 
-    /// Runs a change under the lock, and blocks the calling thread until then.
-    ///
-    /// - Parameter body: The change.
-    /// - Returns: `nil` if the file has lost its name, so that its lock excludes no other process.
-    /// - Throws: The errors of ``take()``; the error of `body`.
+    /// Runs a change under the lock, and blocks the calling thread until then. Returns `nil` if the file has lost its name, so that its
+    /// lock excludes no other process.
     package func withLock<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result? {
         guard let held = try take() else { return nil }
         // A process forked meanwhile has the descriptor too, so that closing it would not release the lock.
@@ -46,11 +38,11 @@ package final class FileLock: Sendable {
         return try body()
     }
 
-    /// Takes the lock, and blocks the calling thread until then.
+    /// Takes the lock, and blocks the calling thread until then. Returns the file, which holds the lock until it is unlocked; `nil` if it
+    /// has lost its name.
     ///
-    /// - Returns: The locked file, which holds the lock until it is unlocked; `nil` if the file has lost its name.
-    /// - Throws: ``StoreError/Code/fileSystem`` on a disk without locks, or if another holder keeps the lock for longer than the patience;
-    ///   with `EWOULDBLOCK` if the lock has no patience.
+    /// Throws on a disk without locks, or if another holder keeps the lock for longer than the patience; `EWOULDBLOCK` if the lock has no
+    /// patience.
     package func take() throws(StoreError) -> WritableFile? {
         guard let held = try file.lock() ? file : wait() else { return nil }
         if held.isNamed { return held }

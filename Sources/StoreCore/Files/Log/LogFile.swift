@@ -21,14 +21,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
     /// The file if its name in the directory survives a loss of power.
     private var synchronizedFile: WritableFile?
 
-    /// Makes a reader that has read nothing.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the file.
-    ///   - format: The format of the file.
-    ///   - acceptsForeign: Whether a file that is not a log counts as a damaged one.
-    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
+    /// Makes a reader that has read nothing. Mode and protection are those of a new file.
     package init(
         _ name: String, _ format: LogFormat, acceptsForeign: Bool = false, mode: UInt16 = 0o600, protection: FileProtection = .inherited
     ) {
@@ -59,13 +52,8 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     /// Reads the entries behind the position, or all entries of a file that has replaced the one that was read.
     ///
-    /// Reads piece by piece, so that a log is never in memory as a whole.
-    ///
-    /// - Parameters:
-    ///   - folder: The directory of the log.
-    ///   - body: Receives each entry.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` for a file that is not a log of this version. Such a
-    ///   file is not changed.
+    /// Reads piece by piece, so that a log is never in memory as a whole. Throws ``StoreError/Code/unreadableRecord`` for a file that is
+    /// not a log of this version. Such a file is not changed.
     package mutating func read(in folder: DirectoryHandle, _ body: (Entry) -> Void) throws(StoreError) -> Reading {
         var reading = Reading()
         // A log that has become shorter is no longer the log that was read. A file of a disk that was removed has no status on some
@@ -159,16 +147,10 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         for name in orphans { try folder.remove(name) }
     }
 
-    /// Cuts a torn tail, and appends entries in one write.
+    /// Cuts a torn tail, and appends entries in one write; an error leaves the log unchanged. The log was read, or written, under the same
+    /// lock.
     ///
-    /// The log was read, or written, under the same lock.
-    ///
-    /// - Parameters:
-    ///   - entries: The entries.
-    ///   - asOne: Whether a reader finds all entries or none. Otherwise an interrupted write leaves the first of them.
-    ///   - durability: The events that the entries survive.
-    ///   - folder: The directory of the log.
-    /// - Throws: ``StoreError``. The log is unchanged.
+    /// - Parameter asOne: Whether a reader finds all entries or none. Otherwise an interrupted write leaves the first of them.
     package mutating func append(
         _ entries: [Entry], asOne: Bool = true, durability: Durability, in folder: DirectoryHandle
     ) throws(StoreError) {
@@ -193,12 +175,10 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         size = position
     }
 
-    /// Flushes the entries to the disk.
     package func synchronize() throws(StoreError) { try file?.synchronize() }
 
-    /// Replaces the log in one step by one with other entries.
-    ///
-    /// - Throws: ``StoreError``. The old log then remains, unless only the synchronization of the directory failed.
+    /// Replaces the log in one step by one with other entries. An error leaves the old log, unless only the synchronization of the
+    /// directory failed.
     package mutating func replace(
         by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle
     ) throws(StoreError) {

@@ -43,7 +43,6 @@ package struct LogFormat: Sendable {
         case version(UInt32)
     }
 
-    /// The entries of a piece of a log.
     struct Reading: Hashable {
         /// The ranges of the contents in the file.
         var contents: [Range<Int>] = []
@@ -60,10 +59,7 @@ package struct LogFormat: Sendable {
 
     /// Returns the bytes of entries at an offset; at the beginning of the file, with the header.
     ///
-    /// - Parameters:
-    ///   - entries: The entries.
-    ///   - offset: The offset in the file.
-    ///   - count: The number of entries, of which a reader accepts all or none; `nil` if it accepts each for itself.
+    /// With a count, a reader accepts all of that many entries or none; with `nil`, each for itself.
     package func encode<Entry: LogEntry>(
         _ entries: some Sequence<Entry>, at offset: Int, asOneAppendOf count: Int? = nil
     ) throws(StoreError) -> [UInt8] {
@@ -93,14 +89,10 @@ package struct LogFormat: Sendable {
 
     // MARK: Reading
 
-    /// Reads a piece of a log.
+    /// Reads the complete appends of a piece of a log, which begins where an earlier piece ended, and the damages between them.
     ///
-    /// - Parameters:
-    ///   - bytes: The bytes of the file from `base` on.
-    ///   - base: The offset at which an earlier piece ended; 0 at the beginning.
-    ///   - isAtEnd: Whether the file ends behind the bytes. Otherwise the reading ends before a part that a longer piece may complete.
-    /// - Returns: The complete appends, and the damages between them.
-    /// - Throws: ``Foreign`` if the file is not a log of this format.
+    /// Unless the file ends behind the bytes, the reading ends before a part that a longer piece may complete. Throws ``Foreign`` if the
+    /// file is not a log of this format.
     func read(_ bytes: UnsafeRawBufferPointer, from base: Int, isAtEnd: Bool = true) throws(Foreign) -> Reading {
         guard base == 0 else { return entries(bytes, from: 0, base: base, isAtEnd) }
         if let found = fileHeader.version(in: bytes) {
@@ -120,7 +112,6 @@ package struct LogFormat: Sendable {
         return reading
     }
 
-    /// The part of a file at an offset.
     private enum Part {
         /// An entry with an intact header.
         case entry(content: Range<Int>, following: UInt32, isIntact: Bool)

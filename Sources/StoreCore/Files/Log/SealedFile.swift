@@ -16,27 +16,16 @@ package struct SealedFile: Sendable {
     package let temporaryKind: String
     package static let headSize = FileHeader.size + 8
 
-    /// Describes a kind of file.
-    ///
-    /// - Parameters:
-    ///   - magic: The kind in eight letters.
-    ///   - version: The version of the content.
-    ///   - temporaryKind: The word in the temporary names; letters only.
+    /// Describes a kind of file by eight letters, its version, and the word in the temporary names, of letters only.
     package init(_ magic: String, version: UInt32, temporaryKind: String) {
         (header, self.temporaryKind) = (FileHeader(magic, version: version), temporaryKind)
     }
 
     // MARK: Writing
 
-    /// Writes a file in one step.
+    /// Writes a file in one step. An error leaves the old file, unless only the synchronization of the directory failed.
     ///
-    /// - Parameters:
-    ///   - content: The content.
-    ///   - name: The file's name.
-    ///   - directory: The directory; it must exist.
-    ///   - handle: The open directory, if the calls must not depend on its path.
-    ///   - options: Durability, protection and permissions.
-    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
+    /// - Parameter handle: The open directory, if the calls must not depend on its path.
     package func write(
         _ content: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil,
         options: FileWriteOptions = FileWriteOptions()
@@ -54,9 +43,8 @@ package struct SealedFile: Sendable {
 
     // MARK: Reading
 
-    /// Checks that a file may be replaced: it is missing, damaged, or of this version.
-    ///
-    /// - Throws: ``StoreError/Code/unreadableRecord`` if the file has an intact header of another version.
+    /// Checks that a file may be replaced: it is missing, damaged, or of this version. Throws if it has an intact header of another
+    /// version.
     package func checkVersion(of name: String, in folder: DirectoryHandle) throws(StoreError) {
         // A file that cannot be opened has no known version. The following write reports the cause.
         guard let opened = try? OpenFile(reading: name, in: folder), let version = header.otherVersion(in: opened) else { return }
@@ -87,14 +75,9 @@ package struct SealedFile: Sendable {
             (self.format, self.folder, self.limit) = (format, folder, limit)
         }
 
-        /// Reads a file.
+        /// Reads a file and converts its content, which is valid during the call only; `nil` if the file does not exist.
         ///
-        /// - Parameters:
-        ///   - name: The file's name.
-        ///   - body: Converts the content, which is valid during the call only.
-        /// - Returns: The body's result; `nil` if the file does not exist.
-        /// - Throws: ``StoreError/Code/unreadableRecord`` for a damaged file, for one of another version, or for something else in its
-        ///   place; ``StoreError/Code/fileSystem``.
+        /// Throws ``StoreError/Code/unreadableRecord`` for a damaged file, for one of another version, or for something else in its place.
         package mutating func read<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(StoreError) -> Value? {
             guard let folder else { return nil }
             let file: OpenFile
@@ -196,13 +179,8 @@ struct OtherVersion: Error, Hashable, CustomStringConvertible {
 }
 
 extension StoreError {
-    /// Creates the error about a file of another version.
-    ///
-    /// - Parameters:
-    ///   - version: The version.
-    ///   - path: The file's path.
-    ///   - noun: The kind of file in words; `nil` if its path shows the kind.
-    ///   - remedy: The remedy; `nil` for the usual one, if the file stays as it is.
+    /// Creates the error about a file of another version, with its kind in words unless its path shows the kind. The usual remedy is for a
+    /// file that stays as it is.
     init(_ version: OtherVersion, of path: String, _ noun: String? = nil, remedy: String? = nil) {
         let subject = path.escapedForDisplay() + (noun.map { ", \($0)," } ?? "")
         let usual =

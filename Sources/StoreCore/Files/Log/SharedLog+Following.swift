@@ -48,7 +48,6 @@ extension SharedLog {
     /// Whether the file at the path of the log is watched.
     package var isWatched: Bool { follower.isWatching }
 
-    /// Schedules a pass on the queue.
     func schedule() {
         guard isFollowed else { return }
         follower.schedule { [weak self] in self?.pass(creating: false) }

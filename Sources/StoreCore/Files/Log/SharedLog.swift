@@ -39,9 +39,7 @@ package import StorePlatform
 package final class SharedLog<Entry: LogEntry>: Sendable {
     /// The entries since the last reading.
     package struct News: Sendable {
-        /// The entries in the order of the log.
         package var entries: [Entry] = []
-        /// The damaged parts, which were skipped.
         package var damages: [LogDamage] = []
         /// Whether another user has replaced the log, so that the entries are those of the whole log.
         package var wasReplaced = false
@@ -96,12 +94,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         let lock: FileLock
     }
 
-    /// Makes a user of a log; opens no file.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory, which the first write creates.
-    ///   - format: The format of the entries.
-    ///   - queue: The serial queue on which the log is followed.
+    /// Makes a user of a log, which is followed on the serial queue; opens no file. The first write creates the directory.
     package init(_ directory: Directory, _ format: LogFormat, _ options: Options = Options(), queue: DispatchQueue? = nil) {
         let queue = queue ?? DispatchQueue(label: "StoreFiles.SharedLog")
         let folderPath = options.folder.map { directory.path(of: $0) } ?? directory.path
@@ -123,20 +116,17 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     /// Returns the entries that other users have appended since the last reading; at first, all entries.
     ///
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file is no log of this version, which stays
-    ///   unchanged. The next call then returns the same entries.
+    /// Throws ``StoreError/Code/unreadableRecord`` if the file is no log of this version, which stays unchanged. After an error, the next
+    /// call returns the same entries.
     package func read() throws(StoreError) -> News {
         if isUpToDate { return News() }
         return try transact { transaction throws(StoreError) in transaction.news }
     }
 
-    /// Appends entries in one write: a reader finds all of them or none.
+    /// Appends entries in one write, and returns the unread entries before them. A reader finds all of them or none; later readings of this
+    /// user do not contain them.
     ///
-    /// - Parameters:
-    ///   - entries: The entries, which later readings of this user do not contain.
-    ///   - durability: The events that the entries survive.
-    /// - Returns: The unread entries before them.
-    /// - Throws: The errors of ``read()``. The log is unchanged, and the unread entries stay unread.
+    /// An error, which may be one of ``read()``, leaves the log unchanged, and the unread entries unread.
     package func append(_ entries: [Entry], durability: Durability) throws(StoreError) -> News {
         try transact(keepsFailed: false) { transaction throws(StoreError) in
             try transaction.append(entries, durability: durability)
@@ -146,22 +136,17 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
 
     /// Appends the entries that a closure returns; no other process can append between its decision and the write.
     ///
-    /// - Parameters:
-    ///   - durability: The events that the entries survive.
-    ///   - decide: Receives the unread entries, which count as read from then on. It must not call the log.
-    /// - Throws: The errors of ``read()``; the error of `decide`. The log is then unchanged.
+    /// The closure must not call the log. It receives the unread entries, which count as read from then on. Its error, and each of
+    /// ``read()``, leaves the log unchanged.
     package func append(durability: Durability, _ decide: (News) throws -> [Entry]) throws {
         try transact(decide) { transaction, entries throws(StoreError) in try transaction.append(entries, durability: durability) }
     }
 
-    /// Replaces the log in one step.
+    /// Replaces the log in one step by the entries that a closure returns.
     ///
-    /// - Parameters:
-    ///   - creating: Whether to create a missing log. Otherwise nothing happens if it is missing, and `keep` is not called.
-    ///   - keep: Receives the unread entries, which count as read from then on, and returns all entries of the new log. It must not call the
-    ///     log.
-    /// - Throws: The errors of ``read()``; the error of `keep`. The old log then remains, unless only the synchronization of the directory
-    ///   failed.
+    /// The closure must not call the log. It receives the unread entries, which count as read from then on. Unless a missing log is
+    /// created, nothing happens without one, and the closure is not called. An error leaves the old log, unless only the synchronization of
+    /// the directory failed.
     package func compact(creating: Bool = true, _ keep: (News) throws -> [Entry]) throws {
         try transact(creating: creating, keep) { transaction, entries throws(StoreError) in
             do throws(StoreError) { try transaction.replace(by: entries) } catch {
@@ -191,7 +176,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package struct Transaction {
         /// The entries that were unread before; they count as read.
         package let news: News
-        /// The directory of the log and of its lock.
         package let folder: DirectoryHandle
         /// The lock's file. It loses its name when the directory is removed.
         package let lock: WritableFile
@@ -206,7 +190,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
             try log.replace(by: entries, durability: durability, in: folder)
         }
 
-        /// Removes the file of the log.
         fileprivate mutating func remove() throws(StoreError) {
             try folder.remove(log.name)
             if durability == .power { try folder.synchronize() }
@@ -221,11 +204,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         }
     }
 
-    /// Runs a closure under the lock of the log; creates a missing directory.
-    ///
-    /// - Parameters:
-    ///   - keepsFailed: Whether the news of a transaction that throws count as read.
-    ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
+    /// Runs a closure under the lock of the log, as the method that takes `creating` does; creates a missing directory.
     package func transact<Result: Sendable>(
         keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -238,13 +217,11 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         return StoreError(.fileSystem, "cannot keep a log in \(path), which is removed again and again; choose another directory")
     }
 
-    /// Runs a closure under the lock of the log.
+    /// Runs a closure under the lock of the log; returns `nil` if the log is missing and not to be created.
     ///
     /// - Parameters:
-    ///   - creating: Whether to create a missing log.
     ///   - keepsFailed: Whether the news of a transaction that throws count as read.
     ///   - body: Decides and changes. It must not call the log. It runs again if the directory is removed meanwhile.
-    /// - Returns: `nil` if the log is missing.
     package func transact<Result: Sendable>(
         creating: Bool, keepsFailed: Bool = true, _ body: (inout Transaction) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
@@ -264,7 +241,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         }
     }
 
-    /// Runs a change under the lock of the log.
     private func access<Result: Sendable>(
         creating: Bool, _ body: (Files, inout State) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
@@ -321,8 +297,6 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     }
 
     /// Creates a missing log, checks the format of an existing one, and removes the files of interrupted compactions.
-    ///
-    /// - Throws: The errors of ``read()``.
     package func prepare() throws(StoreError) {
         let isPrepared: Void? = try access(creating: true) { files, state throws(StoreError) in
             try LogFile<Entry>.removeOrphans(in: files.folder)

@@ -73,7 +73,6 @@ extension ByteReader {
     fileprivate mutating func revision() throws(Foreign) -> Revision { Revision(number: try number(), writer: try number()) }
 }
 
-/// The numbers of a log of changes.
 struct ChangeNumbers: Hashable, Sendable {
     /// The number before the first change of the first log. A log that takes the place of a removed one has another start.
     var start: UInt64
@@ -82,10 +81,8 @@ struct ChangeNumbers: Hashable, Sendable {
     /// No key without a file was changed after this number.
     var floor: UInt64 = 0
 
-    /// The numbers of a new log.
-    ///
-    /// - Parameter now: Nanoseconds since 1970. A log that replaces a removed one starts above the numbers of the removed log, because no
-    ///   log receives a change in each microsecond.
+    /// The numbers of a new log, at a time in nanoseconds since 1970. A log that replaces a removed one starts above the numbers of the
+    /// removed log, because no log receives a change in each microsecond.
     static func beginning(_ now: Int64) -> ChangeNumbers {
         let start = UInt64(max(1000, now) / 1000)
         return ChangeNumbers(start: start, head: start)
@@ -109,11 +106,7 @@ enum RecordRevision {
     /// The length of the part that holds the revision.
     static let size = opening.count + 33
 
-    /// Returns details that begin with a revision.
-    ///
-    /// - Parameters:
-    ///   - revision: The revision.
-    ///   - details: The other details: a JSON object with at least one member.
+    /// Returns details that begin with a revision. The other details are a JSON object with at least one member.
     static func adding(_ revision: Revision, to details: some Collection<UInt8>) -> [UInt8] {
         var bytes = opening
         bytes.reserveCapacity(size + details.count)

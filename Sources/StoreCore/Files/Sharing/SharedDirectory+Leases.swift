@@ -29,7 +29,6 @@ struct EndedLease: Sendable {
 }
 
 extension SharedDirectory {
-    /// The state of a lease after an attempt to get it.
     private enum Attempt: Sendable {
         case granted(HeldLease)
         case ended(LeaseNote.Ended)
@@ -46,9 +45,8 @@ extension SharedDirectory {
         package let permit: Permits.Permit?
     }
 
-    /// Waits for the lease of a key, and before that for a descriptor to hold it with.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
+    /// Waits for the lease of a key, and before that for a descriptor to hold it with. Throws `CancellationError` as soon as the task is
+    /// canceled.
     func lease(_ digest: SHA256.Digest, for duration: Duration) async throws -> LeaseOutcome {
         switch try await hold(digest.hex + Self.leaseSuffix, for: duration, within: leasePermits) {
         case .granted(let held): .granted(Lease(position: position) { [weak self] ending in self?.end(held, ending) })
@@ -57,7 +55,6 @@ extension SharedDirectory {
         }
     }
 
-    /// The outcome of a wait for a lease.
     package enum Hold: Sendable {
         /// This process holds the lease until `end(_:_:)`.
         case granted(HeldLease)
@@ -67,13 +64,8 @@ extension SharedDirectory {
         case noTurn
     }
 
-    /// Waits for the lease with a file name.
-    ///
-    /// - Parameters:
-    ///   - name: The name of the lease's file.
-    ///   - duration: The duration of the lease.
-    ///   - permits: The permits for the files of leases; `nil` for a lease without a bound.
-    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
+    /// Waits for the lease with a file name; a lease without permits has no bound. Throws `CancellationError` as soon as the task is
+    /// canceled.
     package func hold(_ name: String, for duration: Duration, within permits: Permits? = nil) async throws -> Hold {
         var isWaiting = false
         defer { if isWaiting { stopWaiting(name) } }
@@ -122,9 +114,7 @@ extension SharedDirectory {
         return leaseEvents.read { $0.watch?.isValid == true } ? .seconds(1) : .milliseconds(100)
     }
 
-    /// Waits for an event of a lease.
-    ///
-    /// - Returns: Whether there was one before the timeout.
+    /// Waits for an event of a lease, and returns whether there was one before the timeout.
     private func wait(for name: String, after events: UInt64, timeout: Duration) async throws -> Bool {
         do {
             return try await leaseEvents.wait(for: name, timeout: max(.zero, timeout)) { state -> Bool? in
@@ -168,12 +158,7 @@ extension SharedDirectory {
 
     /// Tries to get a lease.
     ///
-    /// - Parameters:
-    ///   - name: The name of the lease's file.
-    ///   - awaited: The lease for which the caller waits.
-    ///   - takesOver: The expiry of that lease if its duration has passed and its holder has not prolonged it.
-    ///   - duration: The duration of the new lease.
-    ///   - permit: The permit for the lease's file.
+    /// - Parameter takesOver: The expiry of the awaited lease if its duration has passed and its holder has not prolonged it.
     private func attempt(
         _ name: String, after awaited: UInt64?, takesOver: Double?, for duration: Duration, _ permit: Permits.Permit?
     ) throws(StoreError) -> Attempt {
@@ -204,9 +189,7 @@ extension SharedDirectory {
         }
     }
 
-    /// Prolongs a lease of this process; runs on the queue.
-    ///
-    /// - Returns: Whether this process still holds the lease.
+    /// Prolongs a lease of this process, and returns whether this process still holds it; runs on the queue.
     package func prolong(_ lease: HeldLease, for duration: Duration) throws(StoreError) -> Bool {
         // A lease in a directory that was removed is lost, and the directory must not come back.
         let isHeld: Bool? = try attempt(creating: false) { _ throws(StoreError) -> Bool in
@@ -266,9 +249,8 @@ extension SharedDirectory {
         }
     }
 
-    /// Removes the files of leases and of killed compactions that processes have left behind; runs on the queue.
-    ///
-    /// - Parameter age: The age below which a file is kept, because a process may wait for its lease.
+    /// Removes the files of leases and of killed compactions that processes have left behind; runs on the queue. A process may wait for the
+    /// lease of a younger file.
     func removeOldLeases(age: Duration) throws(StoreError) {
         guard try exists(), let folder = try DirectoryHandle(opening: directory)?.directory(Self.folderName) else { return }
         let end = FileStatus.now() - age.saturatedNanoseconds

@@ -77,7 +77,6 @@ package final class SharedDirectory: Sendable {
 
     package var path: String { log.folderPath }
 
-    /// The revision up to which all changes have been delivered.
     package var position: Revision { state.withLock { $0.position ?? .none } }
 
     /// Sets the receiver of notices, which is called on the queue.
@@ -106,13 +105,8 @@ package final class SharedDirectory: Sendable {
         /// The file of the lock; it loses its name when the directory is removed.
         var lock: WritableFile { log.lock }
 
-        /// Appends a change of a key.
-        ///
-        /// - Parameters:
-        ///   - key: The key.
-        ///   - schema: The version of the new record's schema.
-        ///   - known: The revision of the existing record. The new revision is greater, even if a loss of power has set the log back.
-        /// - Returns: The revision of the change.
+        /// Appends a change of a key, and returns its revision. It is greater than that of the existing record, even if a loss of power has
+        /// set the log back.
         mutating func appendChange(of key: FileKey, schema: Int64, above known: Revision = .none) throws(StoreError) -> Revision {
             let revision = next(above: known)
             try append(.changed(revision, key.digest, key: key.json.count <= SharedChange.keyLimit ? key.json : nil, schema: schema))
@@ -137,7 +131,6 @@ package final class SharedDirectory: Sendable {
             count += 1
         }
 
-        /// Replaces the log by its latest changes.
         fileprivate mutating func keep(_ changes: [SharedChange]) throws(StoreError) {
             var first = numbers
             first.head = changes.first?.revision.map { $0.number - 1 } ?? numbers.head
@@ -148,8 +141,8 @@ package final class SharedDirectory: Sendable {
 
     /// Runs a transaction on the queue, then delivers the changes of others up to its end.
     ///
-    /// - Parameter body: Runs under the lock of the directory, in this process and in all others. Runs again if another process removes the
-    ///   directory meanwhile.
+    /// The body runs under the lock of the directory, in this process and in all others. It runs again if another process removes the
+    /// directory meanwhile.
     package func transact<Result: Sendable>(_ body: (inout Transaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         guard let result = try attempt(creating: true, body) else {
             throw .fileSystem("sharing", path: directory.path, errno: ENOENT)
@@ -157,9 +150,7 @@ package final class SharedDirectory: Sendable {
         return result
     }
 
-    /// Delivers the changes of others, if the directory exists.
-    ///
-    /// - Returns: Whether it exists.
+    /// Delivers the changes of others, if the directory exists, and returns whether it does.
     @discardableResult
     package func catchUp() throws(StoreError) -> Bool {
         if state.withLock({ $0.position != nil }), log.isUpToDate { return true }
@@ -191,7 +182,9 @@ package final class SharedDirectory: Sendable {
                 do throws(StoreError) {
                     let result = try body(&transaction)
                     // A log that stays long is compacted later.
-                    if transaction.count > 2 * slots { try? compact(&transaction) }
+                    if transaction.count > 2 * slots {
+                        try? transaction.keep(transaction.log.all().filter { $0.revision != nil }.suffix(slots))
+                    }
                     return result
                 } catch {
                     failure = error
@@ -252,10 +245,6 @@ package final class SharedDirectory: Sendable {
         return transaction
     }
 
-    private func compact(_ transaction: inout Transaction) throws(StoreError) {
-        try transaction.keep(try transaction.log.all().filter { $0.revision != nil }.suffix(slots))
-    }
-
     /// Removes all records for all users of the directory.
     ///
     /// A save that was decided on before is superseded, so nothing older comes back.
@@ -285,7 +274,6 @@ package final class SharedDirectory: Sendable {
 
     // MARK: Delivery
 
-    /// The changes to deliver after a transaction.
     private struct Delivery {
         /// The changes of all users since the last delivery; `nil` if some are lost.
         var changes: [SharedChange]? = []

@@ -4,14 +4,10 @@ package import StoreFiles
 internal import StorePlatform
 
 extension SharedDirectory {
-    /// Waits until this user is the deliverer.
+    /// Waits until this user is the deliverer; throws `CancellationError` as soon as the task is canceled.
     ///
     /// A deliverer releases the lease while there is nothing to deliver. If its process ends, the next waiter takes over: at once where the
     /// lease is a lock, or within ``DeliveryLease/duration`` where the lease is a date.
-    ///
-    /// - Parameter duration: The duration of the lease; `nil` for that of its kind.
-    /// - Returns: The lease.
-    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` as soon as the task is canceled.
     package func acquireDelivery(for duration: Duration? = nil) async throws -> DeliveryLease {
         let duration = duration ?? (leaseKind == .locked ? DeliveryLease.unlimited : DeliveryLease.duration)
         while true {
@@ -45,9 +41,7 @@ package final class DeliveryLease: Sendable {
 
     deinit { release() }
 
-    /// Returns whether this user is still the deliverer. Check it before each delivery.
-    ///
-    /// Where the lease is a date, the call prolongs it.
+    /// Returns whether this user is still the deliverer, before each delivery. Where the lease is a date, the call prolongs it.
     package func isHeld() async -> Bool {
         guard leases.leaseKind == .dated else { return held.file.isNamed }
         // A directory that cannot be read gives no right to deliver.

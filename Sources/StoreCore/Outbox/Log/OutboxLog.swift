@@ -17,11 +17,9 @@ extension Data: LogEntry {
 }
 
 extension OutboxLog {
-    /// Opens the log in a directory, which is created if it is missing.
+    /// Opens the log in a directory of its own, which is created if it is missing.
     ///
-    /// - Parameter directory: A directory for this log alone.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unreadableRecord`` if the file is of a newer version or is not a log.
-    ///   Such a file is not changed.
+    /// Throws ``StoreError/Code/unreadableRecord`` if the file is of a newer version or is not a log. Such a file is not changed.
     package convenience init(directory: URL) throws(StoreError) {
         precondition(directory.isFileURL, "an outbox needs the file URL of a directory, not \(directory)")
         var options = Options()

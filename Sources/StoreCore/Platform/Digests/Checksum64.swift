@@ -10,11 +10,7 @@ package enum Checksum64 {
     private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
     private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
 
-    /// Returns the checksum of some bytes.
-    ///
-    /// - Parameters:
-    ///   - bytes: The bytes.
-    ///   - seed: The initial value; the checksum of earlier bytes chains the two.
+    /// Returns the checksum of some bytes. With the checksum of earlier bytes as the seed, it chains the two.
     package static func of(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
         var position = 0
         var sum: UInt64

@@ -10,12 +10,10 @@ package struct SHA256: Sendable {
 
     package init() {}
 
-    /// Adds the next piece of the message.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         core.update(bytes)
     }
 
-    /// Adds the next piece of the message.
     package mutating func update(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { update($0) }
     }
@@ -51,12 +49,10 @@ package struct SHA256: Sendable {
         return end.finish()
     }
 
-    /// Returns the digest of a whole message.
     package static func digest(of bytes: UnsafeRawBufferPointer) -> Digest {
         SHA256Core.digest(of: bytes)
     }
 
-    /// Returns the digest of a whole message.
     package static func digest(of bytes: [UInt8]) -> Digest {
         bytes.withUnsafeBytes { digest(of: $0) }
     }

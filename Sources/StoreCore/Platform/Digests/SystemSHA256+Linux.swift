@@ -18,12 +18,7 @@ enum SystemSHA256 {
     /// `SHA256_Update`; `nil` where the library is missing, and in programs without dynamic symbols.
     private static let update: Update? = names.lazy.compactMap { systemFunction("SHA256_Update", in: $0) }.first
 
-    /// Compresses whole blocks.
-    ///
-    /// - Parameters:
-    ///   - state: The eight words of the hash value so far.
-    ///   - blocks: The blocks, of 64 bytes each.
-    /// - Returns: Whether the library did it; otherwise the state is unchanged.
+    /// Compresses whole blocks of 64 bytes into the eight words of the hash value; returns `false`, and leaves them, without the library.
     static func compress(_ state: UnsafeMutableRawBufferPointer, blocks: UnsafeRawBufferPointer) -> Bool {
         guard let update, let base = blocks.baseAddress, state.count == 32, blocks.count.isMultiple(of: 64) else { return false }
         return withUnsafeTemporaryAllocation(byteCount: contextSize, alignment: 8) { context in

@@ -4,16 +4,12 @@ package import StoreCore
 package enum AtomicFile {
     /// Writes bytes to a temporary file in the same directory and renames it.
     ///
-    /// Costs a create, a write, a close and a rename. ``Durability/power`` adds two synchronizations, of the file and then of the directory.
+    /// Costs a create, a write, a close and a rename. ``Durability/power`` adds two synchronizations, of the file and then of the
+    /// directory. An error leaves the old file, unless only the synchronization of the directory failed.
     ///
     /// - Parameters:
-    ///   - bytes: The content of the file.
-    ///   - name: The file's name.
-    ///   - directory: The directory; it must exist.
     ///   - handle: The open directory, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
-    ///   - options: Durability, protection and permissions.
-    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
     package static func write(
         _ bytes: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String,
         options: FileWriteOptions = FileWriteOptions()
@@ -24,7 +20,6 @@ package enum AtomicFile {
     }
 }
 
-/// The options for writing a file.
 package struct FileWriteOptions: Sendable {
     /// The events that the file survives.
     package var durability: Durability

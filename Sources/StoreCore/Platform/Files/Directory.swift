@@ -7,16 +7,13 @@ package struct Directory: Hashable, Sendable {
     /// The absolute path, without a slash at its end.
     package let path: String
 
-    /// Creates a reference to a directory, which need not exist.
-    ///
-    /// - Parameter path: The absolute path.
+    /// Creates a reference to a directory, which need not exist, by its absolute path.
     package init(path: String) {
         var path = path[...]
         while path.count > 1, path.last == "/" { path = path.dropLast() }
         self.path = String(path)
     }
 
-    /// Returns the path of a file in this directory.
     package func path(of name: String) -> String {
         path == "/" ? "/" + name : path + "/" + name
     }
@@ -26,7 +23,6 @@ package struct Directory: Hashable, Sendable {
     /// - Parameters:
     ///   - durability: With ``Durability/power`` the parents are synchronized, so that the new directories survive.
     ///   - mode: The permissions of each new directory, from which the system subtracts the process's umask.
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func create(durability: Durability = .crash, mode: UInt16 = 0o700) throws(StoreError) {
         let result = uninterrupted { mkdir(path, mode_t(mode)) }
         guard result != 0 else {
@@ -61,8 +57,6 @@ package struct Directory: Hashable, Sendable {
     }
 
     /// Flushes added, changed and removed names to the disk.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw .fileSystem("opening directory", path: path, errno: errno) }
@@ -71,31 +65,21 @@ package struct Directory: Hashable, Sendable {
     }
 
     /// Opens the directory for listing; returns `nil` if it does not exist.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func list() throws(StoreError) -> DirectoryListing? {
         try DirectoryListing(self)
     }
 
     /// Returns the status of the directory itself; `nil` if it does not exist.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status() throws(StoreError) -> FileStatus? {
         try FileStatus.of(path: path)
     }
 
     /// Returns the status of the file with this name; `nil` if there is none.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of name: String) throws(StoreError) -> FileStatus? {
         try FileStatus.of(path: path(of: name))
     }
 
-    /// Removes the file with this name; for a symbolic link, removes the link.
-    ///
-    /// - Parameter name: The file's name.
-    /// - Returns: Whether the file existed.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Removes the file with this name, and returns whether it existed; for a symbolic link, removes the link.
     @discardableResult
     package func remove(_ name: String) throws(StoreError) -> Bool {
         let path = path(of: name)
@@ -106,16 +90,10 @@ package struct Directory: Hashable, Sendable {
         throw .fileSystem("removing", path: path, errno: code)
     }
 
-    /// Removes the file with this name unless another file has taken the name.
+    /// Removes the file with this name unless another file than the known one has taken the name, and returns whether it did.
     ///
     /// The check and the removal are one step for each process that commits its files with ``FileWriteOptions/locksNames``: a commit waits
     /// for the removal, and the removal waits for a commit.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - known: The status of the file to remove.
-    /// - Returns: Whether the file was removed.
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func remove(_ name: String, ifStill known: FileStatus) throws(StoreError) -> Bool {
         try withLock(exclusively: true) { () throws(StoreError) in
             guard try status(of: name) == known else { return false }
@@ -125,12 +103,8 @@ package struct Directory: Hashable, Sendable {
 
     /// Changes the directory's names under an advisory lock that holds between processes and between threads.
     ///
-    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked. The call waits at most
-    /// five seconds for a lock of another process.
-    ///
-    /// - Parameters:
-    ///   - isExclusive: Whether the lock excludes all other locks; otherwise it excludes only exclusive locks.
-    ///   - body: The change.
+    /// The system releases the lock if the process ends. On network volumes without such locks the body runs unlocked. The call waits at
+    /// most five seconds for a lock of another process. A lock that is not exclusive excludes only exclusive locks.
     func withLock<Result>(exclusively isExclusive: Bool, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else {

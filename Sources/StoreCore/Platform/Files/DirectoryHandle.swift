@@ -14,10 +14,7 @@ package final class DirectoryHandle: Sendable {
         self.path = path
     }
 
-    /// Opens a directory; only this call follows links, because the app chose the path.
-    ///
-    /// - Returns: `nil` if the path does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Opens a directory, or returns `nil` if the path does not exist; only this call follows links, because the app chose the path.
     package convenience init?(opening directory: Directory) throws(StoreError) {
         let descriptor = uninterrupted { open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else {
@@ -33,11 +30,7 @@ package final class DirectoryHandle: Sendable {
         _ = close(descriptor)
     }
 
-    /// Opens a directory in this directory.
-    ///
-    /// - Parameter name: The name, without slashes.
-    /// - Returns: `nil` if the name does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
+    /// Opens a directory in this directory; `nil` if the name does not exist. Throws `ENOTDIR` if the name belongs to a file or a link.
     package func directory(_ name: String) throws(StoreError) -> DirectoryHandle? {
         let descriptor = uninterrupted { openat(self.descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         if descriptor >= 0 { return DirectoryHandle(descriptor: descriptor, path: path(of: name)) }
@@ -47,13 +40,10 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("opening directory", path: path(of: name), errno: code == ELOOP ? ENOTDIR : code)
     }
 
-    /// Opens a directory in this directory, and creates it if it is missing.
+    /// Opens a directory in this directory, and creates it if it is missing. Throws `ENOTDIR` if the name belongs to a file or a link.
     ///
-    /// - Parameters:
-    ///   - name: The name, without slashes.
-    ///   - durability: With ``Durability/power`` this directory is synchronized, so that the new name survives.
-    ///   - mode: The permissions of a new directory; `nil` gives it 0777 without the bits of the process's umask.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` if the name belongs to a file or a link.
+    /// With ``Durability/power`` this directory is synchronized, so that the new name survives. Without a mode, a new directory gets 0777
+    /// without the bits of the process's umask.
     package func makeDirectory(
         _ name: String, durability: Durability = .crash, mode: UInt16? = nil
     ) throws(StoreError) -> DirectoryHandle {
@@ -70,23 +60,15 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("opening directory", path: path(of: name), errno: ENOENT)
     }
 
-    /// Opens the directory for listing.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func list() throws(StoreError) -> DirectoryListing {
         try DirectoryListing(self)
     }
 
     /// Returns the status of the file with this name; `nil` if there is none.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of name: String) throws(StoreError) -> FileStatus? {
-        try FileStatus.of(name, in: descriptor, path: path)
+        try FileStatus.of(name, in: descriptor, path: path(of: name))
     }
 
-    /// Returns the status of the directory itself.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
 
     /// Whether the process may add and remove names in this directory; `false` if that cannot be determined.
@@ -100,8 +82,6 @@ package final class DirectoryHandle: Sendable {
     }
 
     /// Sets the permissions of the directory, regardless of the umask.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func setPermissions(_ mode: UInt16) throws(StoreError) {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
@@ -112,33 +92,20 @@ package final class DirectoryHandle: Sendable {
     /// Whether the directory has been removed; it is still open, but accepts no more files.
     package var isRemoved: Bool { FileStatus.isRemoved(descriptor) }
 
-    /// Renames a file, and replaces a file that has the new name.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name in this directory.
-    ///   - target: The directory of the new name, on the same disk.
-    ///   - targetName: The new name.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` if the directories are on different disks.
+    /// Renames a file, and replaces a file that has the new name. Throws `EXDEV` if the directories are on different disks.
     package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
         try renameFile(descriptor, name, target.descriptor, targetName, path: target.path(of: targetName))
     }
 
-    /// Gives a file a second name on the same disk; a symbolic link is linked itself, not what it points to.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name in this directory.
-    ///   - target: The directory of the second name.
-    ///   - targetName: The second name, which must be free.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV`, `EPERM` or `EOPNOTSUPP` where the file cannot have two names.
+    /// Gives a file a second name, which must be free, on the same disk; a symbolic link is linked itself, not what it points to. Throws
+    /// `EXDEV`, `EPERM` or `EOPNOTSUPP` where the file cannot have two names.
     package func link(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
         guard linkat(descriptor, name, target.descriptor, targetName, 0) == 0 else {
             throw .fileSystem("linking a file to", path: target.path(of: targetName), errno: errno)
         }
     }
 
-    /// Creates a symbolic link with a text.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name is taken.
+    /// Creates a symbolic link with a text. Throws `EEXIST` if the name is taken.
     package func makeLink(_ name: String, to text: String) throws(StoreError) {
         guard symlinkat(text, descriptor, name) == 0 else { throw .fileSystem("making a link", path: path(of: name), errno: errno) }
     }
@@ -154,10 +121,7 @@ package final class DirectoryHandle: Sendable {
         return String(validating: bytes.prefix(count), as: UTF8.self)
     }
 
-    /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
-    ///
-    /// - Returns: Whether there was one.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Removes the file under a name, and returns whether there was one; a symbolic link is removed itself, not what it points to.
     @discardableResult
     package func remove(_ name: String) throws(StoreError) -> Bool {
         guard unlinkat(descriptor, name, 0) != 0 else { return true }
@@ -166,10 +130,7 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("removing", path: path(of: name), errno: code)
     }
 
-    /// Removes the directory with this name if it is empty.
-    ///
-    /// - Returns: Whether the directory was removed; `false` if it is not empty or does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Removes the directory with this name, and returns `true`; `false` if it is not empty or does not exist.
     @discardableResult
     package func removeDirectory(_ name: String) throws(StoreError) -> Bool {
         guard unlinkat(descriptor, name, AT_REMOVEDIR) != 0 else { return true }
@@ -179,8 +140,6 @@ package final class DirectoryHandle: Sendable {
     }
 
     /// Flushes added, changed and removed names to the disk.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
     }

@@ -43,11 +43,7 @@ package struct DirectoryListing: ~Copyable {
         _ = closedir(stream)
     }
 
-    /// Returns the next entry, without `.` and `..`; `nil` at the end.
-    ///
-    /// Entries added or removed meanwhile may be missing or present.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Returns the next entry, without `.` and `..`; `nil` at the end. Entries added or removed meanwhile may be missing or present.
     package mutating func next() throws(StoreError) -> Entry? {
         while true {
             errno = 0
@@ -67,9 +63,7 @@ package struct DirectoryListing: ~Copyable {
     }
 
     /// Returns the status of an entry without following links; `nil` if it was removed.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status(of entry: Entry) throws(StoreError) -> FileStatus? {
-        try FileStatus.of(entry.name, in: dirfd(stream), path: path)
+        try FileStatus.of(entry.name, in: dirfd(stream), path: path + "/" + entry.name)
     }
 }

@@ -53,8 +53,6 @@ extension FileProtection {
 
 extension Directory {
     /// Excludes the directory from the system's backups.
-    ///
-    /// - Throws: `CocoaError`.
     package func excludeFromBackup() throws {
         var url = URL(filePath: path, directoryHint: .isDirectory)
         var values = URLResourceValues()
@@ -82,14 +80,10 @@ extension DirectoryHandle {
     package static var synchronizesFileSystems: Bool { true }
 
     /// Returns whether the system can flush the directory's file system as a whole, which depends on the file system; the call flushes it.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func canSynchronizeFileSystem() throws(StoreError) -> Bool { try synchronizeFileSystem() }
 
-    /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
-    ///
-    /// - Returns: `false` if the system cannot do that for this file system; each file and directory must then be synchronized separately.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Flushes all writes to the directory's file system, including those of other processes, to the disk; returns `false` if the system
+    /// cannot do that for this file system. Each file and directory must then be synchronized separately.
     package func synchronizeFileSystem() throws(StoreError) -> Bool {
         guard uninterrupted({ fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT) }) != 0 else { return true }
         let code = errno

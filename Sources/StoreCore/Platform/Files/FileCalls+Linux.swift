@@ -58,10 +58,8 @@ extension DirectoryHandle {
     /// Returns whether the system can flush the directory's file system as a whole.
     package func canSynchronizeFileSystem() throws(StoreError) -> Bool { Self.synchronizesFileSystems }
 
-    /// Flushes all writes to the directory's file system, including those of other processes, to the disk.
-    ///
-    /// - Returns: `false` if the system cannot do that for this file system; each file and directory must then be synchronized separately.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Flushes all writes to the directory's file system, including those of other processes, to the disk; returns `false` if the system
+    /// cannot do that for this file system. Each file and directory must then be synchronized separately.
     package func synchronizeFileSystem() throws(StoreError) -> Bool {
         guard let syncFileSystem else { return false }
         guard uninterrupted({ syncFileSystem(descriptor) }) == 0 else {

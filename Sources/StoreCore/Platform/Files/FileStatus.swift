@@ -12,16 +12,14 @@ package struct FileStatus: Hashable, Sendable {
     package var allocatedSize: Int
     /// The time of the last change of the content, or of the last mark as used; nanoseconds since 1970.
     package var modified: Int64
-    /// The file's number on its device; two names with the same number are one file.
-    package var inode: UInt64
     /// The lowest twelve bits of the mode: permissions, set-user, set-group, and sticky bit.
     package var permissions: UInt16
     /// The number of names of the file.
     package var linkCount: Int
     /// The number of the user that owns the file.
     package var owner: UInt32
-    /// The number of the device that contains the file.
-    private var device: Int64
+    /// The identity of the file. No other file has it while the file is open.
+    let identity: FileIdentity
 
     init(_ info: stat) {
         kind = FileKind(mode: info.st_mode)
@@ -29,11 +27,10 @@ package struct FileStatus: Hashable, Sendable {
         size = Int(clamping: info.st_size)
         allocatedSize = Int(clamping: min(max(0, Int64(info.st_blocks)), .max / 512) * 512)
         modified = FileStatus.nanoseconds(FileStatus.modificationTime(of: info))
-        inode = UInt64(info.st_ino)
         permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
         linkCount = Int(info.st_nlink)
         owner = UInt32(info.st_uid)
-        device = Int64(truncatingIfNeeded: info.st_dev)
+        identity = FileIdentity(info)
     }
 
     /// Compares everything but the allocation, which some file systems change after the last write.
@@ -42,41 +39,29 @@ package struct FileStatus: Hashable, Sendable {
             && left.permissions == right.permissions && left.linkCount == right.linkCount
     }
 
-    /// Hashes the identity of the file.
     package func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 
-    /// The identity of the file. No other file has it while the file is open.
-    var identity: FileIdentity { FileIdentity(inode: inode, device: device) }
+    /// The file's number on its device; two names with the same number are one file.
+    package var inode: UInt64 { identity.inode }
 
     /// A path that leads to the file by its number (`/.vol` of Apple's systems), whatever its name is.
-    var volumePath: String { "/.vol/\(device)/\(inode)" }
+    var volumePath: String { "/.vol/\(identity.device)/\(inode)" }
 
     /// The number of the user that owns the files that this process creates.
     package static var ownUser: UInt32 { UInt32(geteuid()) }
 
-    /// Returns the status of a file without following symbolic links.
-    ///
-    /// - Parameter path: The path.
-    /// - Returns: The status; `nil` if the file does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package static func of(path: String) throws(StoreError) -> FileStatus? {
-        var info = stat()
-        guard lstat(path, &info) != 0 else { return FileStatus(info) }
-        let code = errno
-        if code == ENOENT { return nil }
-        throw .fileSystem("examining", path: path, errno: code)
-    }
+    /// Returns the status of a file without following symbolic links; `nil` if it does not exist.
+    package static func of(path: String) throws(StoreError) -> FileStatus? { try of(path, in: AT_FDCWD, path: path) }
 
     /// Returns the status of a file in an open directory without following links.
-    static func of(_ name: String, in directory: Int32, path: String) throws(StoreError) -> FileStatus? {
+    static func of(_ name: String, in directory: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus? {
         var info = stat()
         guard fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
         let code = errno
         if code == ENOENT { return nil }
-        throw .fileSystem("examining", path: path + "/" + name, errno: code)
+        throw .fileSystem("examining", path: path(), errno: code)
     }
 
-    /// Returns the status of an open file.
     static func of(descriptor: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
@@ -100,12 +85,8 @@ package struct FileStatus: Hashable, Sendable {
         return overflow ? .max : bytes
     }
 
-    /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined.
-    ///
-    /// - Parameters:
-    ///   - path: The path.
-    ///   - directory: The directory at which a relative path begins.
-    ///   - identity: The identity of the open file.
+    /// Returns the size of an open file; `nil` if its path no longer names it, or if that cannot be determined. A relative path begins at
+    /// the directory.
     static func size(of path: String, in directory: Int32 = AT_FDCWD, if identity: FileIdentity) -> Int? {
         var named = stat()
         guard fstatat(directory, path, &named, AT_SYMLINK_NOFOLLOW) == 0, FileIdentity(named) == identity else { return nil }
@@ -118,8 +99,7 @@ package struct FileStatus: Hashable, Sendable {
     /// Returns whether a path leads to an open file, following links as `open` does; `false` if that cannot be determined.
     static func isReached(_ path: String, _ descriptor: Int32) -> Bool {
         var (opened, named) = (stat(), stat())
-        return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
-            && opened.st_dev == named.st_dev
+        return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && FileIdentity(opened) == FileIdentity(named)
     }
 
     /// Sets the permissions of an open file or directory, regardless of the umask.
@@ -163,14 +143,12 @@ package struct FileStatus: Hashable, Sendable {
 
 /// The identity of an open file.
 struct FileIdentity: Hashable, Sendable {
-    /// The file's number on its device.
-    fileprivate(set) var inode: UInt64
-    fileprivate(set) var device: Int64
-}
+    fileprivate let inode: UInt64
+    fileprivate let device: Int64
 
-extension FileIdentity {
     fileprivate init(_ info: stat) {
-        self.init(inode: UInt64(info.st_ino), device: Int64(truncatingIfNeeded: info.st_dev))
+        inode = UInt64(info.st_ino)
+        device = Int64(truncatingIfNeeded: info.st_dev)
     }
 }
 

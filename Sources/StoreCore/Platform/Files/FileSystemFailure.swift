@@ -6,13 +6,7 @@ internal import Foundation
 package import StoreCore
 
 extension StoreError {
-    /// Returns the error of a failed system call.
-    ///
-    /// - Parameters:
-    ///   - operation: The failed operation, such as "writing".
-    ///   - path: The file or directory.
-    ///   - errno: The call's error number; it becomes the underlying `POSIXError`.
-    /// - Returns: An error with operation, path, reason and remedy.
+    /// Returns the error of a failed system call, with the operation, such as "writing", the path, the reason and the remedy.
     package static func fileSystem(_ operation: String, path: String, errno: Int32) -> StoreError {
         let code = POSIXErrorCode(rawValue: errno)
         let reason = String(cString: strerror(errno))

@@ -1,10 +1,7 @@
 internal import Dispatch
 internal import StoreCore
 
-/// Locks an open file or directory.
-///
-/// - Returns: `false` if another holder, in this process or another, has locked it.
-/// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
+/// Locks an open file or directory; returns `false` if another holder has locked it. Throws on a disk without locks.
 func tryLock(_ descriptor: Int32, _ kind: Int32, path: String) throws(StoreError) -> Bool {
     if uninterrupted({ flock(descriptor, kind | LOCK_NB) }) == 0 { return true }
     let code = errno
@@ -45,10 +42,7 @@ final class ThreadSignal: Sendable {
     private let reading: Int32
     private let writing: Int32
 
-    /// Creates a signal that was not sent.
-    ///
-    /// - Parameter path: The file that the threads are concerned with, for the error.
-    /// - Throws: ``StoreError/Code/fileSystem`` if the process has no descriptor left.
+    /// Creates a signal that was not sent; throws if the process has no descriptor left. The path is for the error.
     init(_ path: String) throws(StoreError) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw .fileSystem("waiting for", path: path, errno: errno) }
@@ -68,9 +62,7 @@ final class ThreadSignal: Sendable {
         _ = uninterrupted { write(writing, &byte, 1) }
     }
 
-    /// Blocks the calling thread until the signal is sent.
-    ///
-    /// - Returns: `false` if the time has passed first.
+    /// Blocks the calling thread until the signal is sent; returns `false` if the time has passed first.
     func wait(atMost patience: Duration) -> Bool {
         let deadline = ContinuousClock.now.advanced(by: min(patience, .seconds(86_400)))
         while true {

@@ -12,13 +12,9 @@ package struct OpenFile: ~Copyable, Sendable {
     /// For messages; computed on demand, because loading opens thousands of files.
     private var path: String { directory?.path(of: name) ?? name }
 
-    /// Opens a file; does not follow a symbolic link, and does not wait for a pipe.
+    /// Opens a file by its name in a directory, or by its path; `nil` if the file does not exist.
     ///
-    /// - Parameters:
-    ///   - name: The file's name in the directory, without slashes; its path without a directory.
-    ///   - directory: The open directory.
-    /// - Returns: `nil` if the file does not exist.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` if the name belongs to a symbolic link.
+    /// Does not follow a symbolic link, for which it throws `ELOOP`, and does not wait for a pipe.
     package init?(reading name: String, in directory: DirectoryHandle? = nil) throws(StoreError) {
         let base = directory?.descriptor ?? AT_FDCWD
         let descriptor = uninterrupted { openat(base, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
@@ -40,8 +36,6 @@ package struct OpenFile: ~Copyable, Sendable {
     package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
 
     /// Gives the owner read and write access, unless the file has another name.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func grantOwnerAccess() throws(StoreError) {
         let status = try status()
         guard status.linkCount == 1 else { return }
@@ -49,40 +43,27 @@ package struct OpenFile: ~Copyable, Sendable {
     }
 
     /// Sets the permissions of the file, and its modification time in seconds since 1970; `nil` changes nothing.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func describe(mode: UInt16?, modified: Int64?) throws(StoreError) {
         if let mode { try FileStatus.setPermissions(mode, of: descriptor, path: path) }
         if let modified { try FileStatus.setModificationTime(modified, of: descriptor, path: path) }
     }
 
-    /// Reads until the buffer is full or the file ends.
-    ///
-    /// - Parameters:
-    ///   - buffer: Receives the bytes.
-    ///   - offset: The position in the file, in bytes.
-    /// - Returns: The number of bytes read.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
         try readWhole(descriptor, into: buffer, at: offset, path: path)
     }
 
-    /// Reads from the beginning with one system call, for small files.
-    ///
-    /// - Parameter buffer: Receives the bytes.
-    /// - Returns: The number of bytes read. If the buffer is not full, that is the whole file, unless a signal or a network interrupted.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Reads from the beginning with one system call, for small files, and returns the number of bytes. If the buffer is not full, that is
+    /// the whole file, unless a signal or a network interrupted.
     package func read(atOnceInto buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
         let count = uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) }
         guard count < 0 else { return count }
         throw .fileSystem("reading", path: path, errno: errno)
     }
 
-    /// Returns whether another holder has locked the file.
+    /// Returns whether another holder has locked the file; throws if the file system has no locks.
     ///
     /// Closing this file causes no event for processes that watch for writers, unlike closing a ``WritableFile``.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``, including if the file system has no locks.
     package func isLocked() throws(StoreError) -> Bool {
         guard try tryLock(descriptor, LOCK_EX, path: path) else { return true }
         _ = flock(descriptor, LOCK_UN)

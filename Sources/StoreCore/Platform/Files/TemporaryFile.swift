@@ -22,15 +22,11 @@ package struct TemporaryFile: ~Copyable {
         self.descriptor = descriptor
     }
 
-    /// Creates an empty file in the directory of its final name.
+    /// Creates an empty file in the directory of its final name, which must exist.
     ///
     /// - Parameters:
-    ///   - directory: The directory; it must exist.
     ///   - handle: The open directory, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
-    ///   - options: Durability, protection and permissions.
-    /// - Returns: The open file.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `ENOENT` if the directory is missing.
     package static func create(
         in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) -> TemporaryFile {
@@ -60,10 +56,7 @@ package struct TemporaryFile: ~Copyable {
     /// Returns the name as the calls use it.
     private func reference(_ name: String) -> String { handle == nil ? directory.path(of: name) : name }
 
-    /// Appends bytes.
-    ///
-    /// - Parameter bytes: The bytes; written completely, in several calls if necessary.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Appends bytes completely, in several calls if necessary.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
         var rest = bytes
         while !rest.isEmpty {
@@ -76,17 +69,14 @@ package struct TemporaryFile: ~Copyable {
         }
     }
 
-    /// Appends an array of bytes.
     package mutating func write(_ bytes: [UInt8]) throws(StoreError) {
         try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try write(UnsafeRawBufferPointer(bytes)) }
     }
 
     /// Renames the file to its final name, and replaces a file that has the name.
     ///
-    /// With ``Durability/power`` the order is: synchronize the file, rename, synchronize the directory.
-    ///
-    /// - Parameter finalName: The final name, in the same directory.
-    /// - Throws: ``StoreError/Code/fileSystem``. The old file then remains, unless only the synchronization of the directory failed.
+    /// With ``Durability/power`` the order is: synchronize the file, rename, synchronize the directory. An error leaves the old file,
+    /// unless only the synchronization of the directory failed.
     package consuming func commit(as finalName: String) throws(StoreError) {
         try options.probe?(.written)
         if options.durability == .power {
@@ -128,10 +118,6 @@ extension TemporaryFile {
     }
 
     /// Returns whether a name belongs to a temporary file of this kind, created by any process.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - kind: The word given at the creation of such files.
     package static func isName(_ name: String, kind: String) -> Bool {
         let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0].isEmpty, parts[1].elementsEqual(kind.utf8), parts[4].elementsEqual("tmp".utf8) else {

@@ -16,14 +16,10 @@ package final class WritableFile: Sendable {
         self.opened = opened
     }
 
-    /// Opens a file, or creates an empty file.
+    /// Opens a file, or creates an empty file; links are not followed. Throws `EEXIST` if the name belongs to a pipe or a device.
     ///
-    /// - Parameters:
-    ///   - name: The file's name; links are not followed.
-    ///   - directory: The directory.
-    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` if the name belongs to a pipe or a device.
+    /// The system subtracts the process's umask from the permissions. The protection, on systems that encrypt each file, is that of a new
+    /// file.
     package convenience init(
         _ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, protection: FileProtection = .inherited
     ) throws(StoreError) {
@@ -47,16 +43,7 @@ package final class WritableFile: Sendable {
     /// Opens a file for changes in place, or creates an empty file; the file has no other name.
     ///
     /// A backup with hard links, or an attacker, may have given the file a second name, under which a change would be visible too. Such a
-    /// file is first replaced by a copy, in one step, or by an empty file.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name; links are not followed.
-    ///   - directory: The directory.
-    ///   - isCopied: Whether the replacement keeps the content.
-    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
-    ///   - protection: The times at which the content of a new file can be read, on systems that encrypt each file.
-    /// - Returns: The open file.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// file is first replaced by a copy, in one step, or, if it is not copied, by an empty file.
     package static func unshared(
         _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666, protection: FileProtection = .inherited
     ) throws(StoreError) -> WritableFile {
@@ -80,15 +67,11 @@ package final class WritableFile: Sendable {
     package var isShared: Bool { opened.linkCount > 1 }
 
     /// Sets the permissions of the file, regardless of the umask.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func setPermissions(_ mode: UInt16) throws(StoreError) {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
     /// Sets the modification time of the file to a number of seconds since 1970.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func setModificationTime(_ seconds: Int64) throws(StoreError) {
         try FileStatus.setModificationTime(seconds, of: descriptor, path: path)
     }
@@ -98,9 +81,6 @@ package final class WritableFile: Sendable {
         _ = close(descriptor)
     }
 
-    /// Returns the status of the file.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func status() throws(StoreError) -> FileStatus {
         try FileStatus.of(descriptor: descriptor, path: path)
     }
@@ -111,22 +91,14 @@ package final class WritableFile: Sendable {
         _ = futimens(descriptor, nil)
     }
 
-    /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends.
-    ///
-    /// - Returns: `false` if another holder, in this process or another, has locked the file.
-    /// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
+    /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends. Returns `false` if another
+    /// holder has locked the file; throws on a disk without locks.
     package func lock() throws(StoreError) -> Bool { try tryLock(descriptor, LOCK_EX, path: path) }
 
-    /// Locks the file, and blocks the calling thread for a limited time while another holder has locked it.
+    /// Locks the file, and blocks the calling thread for a limited time while another holder has locked it; returns `false` after the time.
     ///
     /// After a timeout, a thread waits until the other holder releases the lock. The lock then ends once this file is closed, so a caller
-    /// must not use the file after a timeout.
-    ///
-    /// - Parameters:
-    ///   - patience: The longest wait.
-    ///   - onEnd: Called once, on any thread, when no thread waits any longer. After a timeout that is later than the return.
-    /// - Returns: `false` if the patience has ended first.
-    /// - Throws: ``StoreError/Code/fileSystem``, including on a disk without locks.
+    /// must not use the file after a timeout. `onEnd` is called once, on any thread, when no thread waits any longer.
     package func lock(within patience: Duration, onEnd: @escaping @Sendable () -> Void) throws(StoreError) -> Bool {
         try waitForLock(descriptor, LOCK_EX, path: path, atMost: patience, onEnd: onEnd)
     }
@@ -143,17 +115,11 @@ package final class WritableFile: Sendable {
     /// The size in bytes; `nil` if the file's path no longer leads to it.
     package var sizeIfNamed: Int? { FileStatus.size(of: path, if: opened.identity) }
 
-    /// Returns the size in bytes; `nil` if a name in the directory no longer leads to the file.
     package func size(ifNamed name: String, in directory: DirectoryHandle) -> Int? {
         FileStatus.size(of: name, in: directory.descriptor, if: opened.identity)
     }
 
-    /// Writes all bytes at a position.
-    ///
-    /// - Parameters:
-    ///   - bytes: The bytes; written completely, in several calls if necessary.
-    ///   - offset: The position in the file, in bytes.
-    /// - Throws: ``StoreError/Code/fileSystem``, possibly after a part of the bytes was written.
+    /// Writes all bytes at an offset, in several calls if necessary. An error may follow after a part of them was written.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StoreError) {
         var done = 0
         while done < bytes.count {
@@ -165,44 +131,26 @@ package final class WritableFile: Sendable {
         }
     }
 
-    /// Reads until the buffer is full or the file ends.
-    ///
-    /// - Parameters:
-    ///   - buffer: Receives the bytes.
-    ///   - offset: The position in the file, in bytes.
-    /// - Returns: The number of bytes read.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Reads until the buffer is full or the file ends, and returns the number of bytes.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StoreError) -> Int {
         try readWhole(descriptor, into: buffer, at: offset, path: path)
     }
 
-    /// Reads the file from its beginning.
-    ///
-    /// - Parameter limit: The largest number of bytes to read.
-    /// - Returns: The bytes.
-    /// - Throws: ``StoreError/Code/fileSystem``.
+    /// Reads the file from its beginning, up to a number of bytes.
     package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
         try read(min(status().size, limit), at: 0)
     }
 
-    /// Truncates or extends the file.
-    ///
-    /// - Parameter size: The new size in bytes.
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func truncate(to size: Int) throws(StoreError) {
         guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .fileSystem("shortening", path: path, errno: errno) }
     }
 
-    /// Flushes the content to the disk.
-    ///
-    /// - Throws: ``StoreError/Code/fileSystem``.
     package func synchronize() throws(StoreError) {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
     }
 }
 
 extension WritableFile {
-    /// Reads at most this many bytes at a place.
     package func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
@@ -212,7 +160,6 @@ extension WritableFile {
         return bytes
     }
 
-    /// Writes an array of bytes at a place.
     package func write(_ bytes: [UInt8], at offset: Int) throws(StoreError) {
         try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try write(UnsafeRawBufferPointer(bytes), at: offset) }
     }

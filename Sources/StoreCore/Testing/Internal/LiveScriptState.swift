@@ -1,6 +1,5 @@
 internal import StoreCore
 
-/// The connections of a scripted live fetcher.
 struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// A value, the end of the stream for `nil`, or its error.
     typealias Passage = Result<LiveValue<Content>?, any Error>
@@ -39,9 +38,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
     }
 
-    /// Records a connection.
-    ///
-    /// - Returns: Its number.
+    /// Records a connection, and returns its number.
     mutating func begin(_ param: Param, _ last: Validator?) -> Int {
         let number = connections.count + 1
         connections.append(ScriptedConnection(number: number, param: param, last: last))
@@ -51,9 +48,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     mutating func end(_ number: Int) { lines[number] = nil }
 
-    /// The store requests the next value.
-    ///
-    /// - Returns: Whether the store has to wait.
+    /// The store requests the next value; returns whether it has to wait.
     mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
         lines[number]?.isAccepting = false
         guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }

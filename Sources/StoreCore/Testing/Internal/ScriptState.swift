@@ -13,7 +13,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         var passage: Passage?
         var suspension: Suspension?
 
-        /// Lets the fetch leave the gate.
         mutating func leave(_ passage: Passage) -> Release {
             self.passage = passage
             return Release(suspension: suspension.take())
@@ -24,7 +23,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     struct Release: Sendable {
         fileprivate let suspension: Suspension?
 
-        /// Resumes the fetch if it is suspended.
         func resume() { suspension?.resume() }
     }
 
@@ -46,7 +44,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     var runningCount: Int { flights.count }
 
-    /// Returns whether the fetch with this number is held at the gate.
     func isHeld(_ number: Int) -> Bool { flights[number].map { $0.passage == nil } ?? false }
 
     /// The numbers of the held fetches, oldest first.
@@ -68,16 +65,13 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    /// The script has no answer for a fetch.
     mutating func noteUnanswered(_ number: Int) { unanswered.insert(number) }
 
     mutating func enqueue(_ more: [Answer]) { answers += more }
 
     mutating func hold() { isHolding = true }
 
-    /// Records a new fetch, which passes the gate or is held there.
-    ///
-    /// - Returns: The number of the fetch.
+    /// Records a new fetch, which passes the gate or is held there, and returns its number.
     mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
         let number = requests.count + 1
         requests.append(ScriptedRequest(number: number, request: request))
@@ -94,7 +88,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return true
     }
 
-    /// The way in which a running fetch has left the gate.
     func passage(of number: Int) -> Passage {
         guard let passage = flights[number]?.passage else { preconditionFailure("fetch \(number) was resumed at the gate") }
         return passage
@@ -109,7 +102,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return flights[number]?.leave(.failure(CancellationError()))
     }
 
-    /// Removes a fetch that returned or threw.
     mutating func end(_ number: Int) {
         flights[number] = nil
         endedCount += 1

@@ -6,58 +6,41 @@ internal import StoreCore
 ///
 /// A pause in which no task runs counts for at most a second, for example while other tests block all threads of the pool. The awaited
 /// condition has had no chance meanwhile.
-struct TestWait: Sendable {
+final class TestWait: Sendable {
     /// The awaited condition, such as `2 sleepers`.
     private let subject: String
     private let timeout: Duration
-    private let rest: Rest
+    /// The rest of the timeout, on a clock that stops while the machine sleeps, and the time of the last count.
+    private let rest: Lock<(duration: Duration, counted: SuspendingClock.Instant)>
     private let fileID: String
     private let line: Int
 
     /// The longest time that counts at once.
     fileprivate static let part = Duration.seconds(1)
 
-    /// The rest of a timeout, on a clock that stops while the machine sleeps.
-    private final class Rest: Sendable {
-        private let state: Lock<(duration: Duration, counted: SuspendingClock.Instant)>
-
-        init(_ timeout: Duration) { state = Lock((timeout, SuspendingClock.now)) }
-
-        /// Subtracts the time since the last call.
-        ///
-        /// - Returns: The rest; zero after the timeout.
-        func count() -> Duration {
-            state.withLock { state in
-                let now = SuspendingClock.now
-                state.duration -= min(state.counted.duration(to: now), TestWait.part)
-                state.counted = now
-                return max(.zero, state.duration)
-            }
-        }
-    }
-
     init(subject: String, timeout: Duration, fileID: String, line: Int) {
         self.subject = subject
         self.timeout = timeout
-        rest = Rest(timeout)
+        rest = Lock((timeout, SuspendingClock.now))
         self.fileID = fileID
         self.line = line
     }
 
-    /// Returns the rest of the timeout; zero after it.
-    fileprivate func remaining() -> Duration { rest.count() }
+    /// Subtracts the time since the last call, and returns the rest of the timeout; zero after it.
+    fileprivate func remaining() -> Duration {
+        rest.withLock { rest in
+            let now = SuspendingClock.now
+            rest.duration -= min(rest.counted.duration(to: now), Self.part)
+            rest.counted = now
+            return max(.zero, rest.duration)
+        }
+    }
 
-    /// Returns the error of a wait that timed out.
     func timeoutError(history: [String]) -> StoreError {
         error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
-    /// Returns an error that names the wait, the reason for its failure, and the history so far.
-    ///
-    /// - Parameters:
-    ///   - code: The kind of error.
-    ///   - reason: The reason for the failure.
-    ///   - history: The lines to show, oldest first.
+    /// Returns an error that names the wait, the reason for its failure, and the history so far, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         var error = StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
         error.keepsLineBreaks = true
@@ -74,15 +57,10 @@ struct TestWait: Sendable {
 }
 
 extension WatchedState {
-    /// Waits until `condition` returns a value, for a limited real time.
+    /// Waits until `condition` returns a value, for the rest of a timeout in real time, and returns the value.
     ///
-    /// - Parameters:
-    ///   - wait: The wait; the rest of its timeout bounds the call.
-    ///   - isolation: The caller's actor, which the call does not leave.
-    ///   - history: Makes the lines that the error shows; runs outside the lock.
-    ///   - condition: Receives the state after each change; runs under the lock.
-    /// - Returns: The first value of `condition`.
-    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the task is canceled.
+    /// The condition receives the state after each change, and runs under the lock. `history` makes the lines that the error shows, outside
+    /// the lock.
     func wait<Value: Sendable>(
         _ wait: TestWait, isolation: isolated (any Actor)? = #isolation, history: (State) -> [String],
         until condition: @escaping @Sendable (State) -> Value?
