@@ -17,18 +17,9 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         case notModified(Freshness, Validator?, RemoteResponse<Data>)
     }
 
-    /// Sends a route, with the store's validator if it has one.
-    ///
-    /// - Parameters:
-    ///   - route: The route to send.
-    ///   - reference: A page link, which replaces the path and the query.
-    ///   - validator: The validator of the store's version; sent with GET and HEAD only.
-    /// - Throws: ``RemoteError``.
-    func send(
-        _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
-    ) async throws -> ConditionalResponse {
+    /// Sends a route, with the store's validator if it has one; only GET and HEAD carry it.
+    func send(_ route: some Routable, revalidating validator: Validator?) async throws -> ConditionalResponse {
         var request = Route(route)
-        if let reference { request.options.target = .page(reference) }
         // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
         request.options.isConditional = isRead
@@ -61,17 +52,6 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
             return .notModified(freshness, isUnstated && (mayHaveOwnFreshness || isSameVersion) ? nil : new, response)
         }
         return .modified(response.map(try await read(response, route)))
-    }
-}
-
-extension RemoteHost {
-    /// Returns whether a saved version fits the request of a route, at a page link if there is one.
-    func accepts(_ validator: Validator, _ original: Route, at reference: OriginReference? = nil) async -> Bool {
-        await validator.fits {
-            var route = original
-            if let reference { route.options.target = .page(reference) }
-            return try RouteCall(route, at: self, .whole)
-        }
     }
 }
 

@@ -43,7 +43,9 @@ extension RemoteHost {
             if page.nextKey == nil, !response.fields.hasReadableLinks { page.guessedEnd = .malformedLink }
             return page
         } request: { param, cursor in
-            (route(param), try cursor.map { try self.reference($0.value) })
+            var page = Route(route(param))
+            if let cursor { page.options.target = .page(try self.reference(cursor.value)) }
+            return page
         } links: {
             try self.links(of: $0, $1)
         }
@@ -78,8 +80,8 @@ extension RemoteHost {
             try await self.page(of: response, route, type) { body in
                 Page(try elements(body), nextKey: next(body), prevKey: prev(body))
             }
-        } request: { param, cursor in
-            (route(param, cursor), nil)
+        } request: {
+            Route(route($0, $1))
         }
     }
 
@@ -111,8 +113,8 @@ extension RemoteHost {
     ) -> RoutePageFetcher<Param, Element> {
         RoutePageFetcher(at: self, mayHaveOwnFreshness: true) { response, route, _ in
             try await ResponseDecoding(response, of: route, at: self).parse(by: parse)
-        } request: { param, cursor in
-            (route(param, cursor), nil)
+        } request: {
+            Route(route($0, $1))
         }
     }
 }
@@ -175,7 +177,7 @@ extension RemoteHost {
                 return Page(elements, nextKey: next?.key, guessedEnd: next == nil ? .largestNumber : nil)
             }
         } request: { param, cursor in
-            (route(param, try cursor.map { try self.number($0.value).number } ?? first), nil)
+            Route(route(param, try cursor.map { try self.number($0.value).number } ?? first))
         }
     }
 }
@@ -268,49 +270,5 @@ extension RemoteHost {
         RemoteError(
             stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(configuration.name)", fault.message,
             underlyingError: fault)
-    }
-}
-
-extension RoutePageFetcher {
-    /// Creates a fetcher from functions that build requests and parse responses.
-    ///
-    /// - Parameters:
-    ///   - host: The host of the pages.
-    ///   - mayHaveOwnFreshness: Whether `read` may give a page a freshness that its response does not state.
-    ///   - read: Parses a page, including the keys of its neighbors.
-    ///   - request: Returns the route of a page, and the link that replaces its path and query.
-    ///   - links: Returns the keys that the confirmation of a page states.
-    fileprivate init(
-        at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
-        read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
-        request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?),
-        links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
-    ) {
-        self.init { wanted in
-            let (param, cursor, validator): (Param, PageCursor?, Validator?) =
-                switch wanted {
-                case .content(let param, let known): (param, nil, known)
-                case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
-                }
-            let (route, reference) = try request(param, cursor)
-            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { try await read($0, $1, cursor) }
-            switch try await exchange.send(route, at: reference, revalidating: validator) {
-            case .notModified(let freshness, let validator, let response):
-                let keys = try links(response, Route(route))
-                return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
-            case .modified(let response):
-                let page = response.value
-                let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
-                let isOwn = page.freshness != .unspecified || page.validator != nil
-                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
-                return OriginResponse(
-                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
-                    guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
-            }
-        } accept: { validator, param in
-            // Ignores the reason: the fetch that follows meets the same failure.
-            guard let (route, reference) = try? request(param, nil) else { return false }
-            return await host.accepts(validator, Route(route), at: reference)
-        }
     }
 }

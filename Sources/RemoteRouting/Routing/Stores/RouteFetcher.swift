@@ -81,7 +81,9 @@ extension RemoteHost {
     /// - Parameters:
     ///   - validator: The validator of the saved version, from a response of this host.
     ///   - route: The route that would fetch the version.
-    public func accepts(_ validator: Validator, for route: some Routable) async -> Bool { await accepts(validator, Route(route)) }
+    public func accepts(_ validator: Validator, for route: some Routable) async -> Bool {
+        await validator.fits { try RouteCall(route, at: self, .whole) }
+    }
 
     /// Creates a fetcher that requests each key's content with a route of this host.
     ///
