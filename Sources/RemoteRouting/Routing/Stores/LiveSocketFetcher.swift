@@ -95,18 +95,8 @@ extension RemoteHost {
         of type: Content.Type = Content.self, options: WebSocket.Options = WebSocket.Options(),
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> LiveSocketFetcher<Param, Content> {
-        let makeDecoder = makeDecoder
-        return socketFetcher(
-            options: options,
-            reading: { message in
-                do {
-                    return .content(try makeDecoder().decode(Content.self, from: message.bytes))
-                } catch {
-                    throw RemoteError(
-                        .decode, .undecodable, operation: "reading messages",
-                        "a message is not a \(Content.self); compare the type with the message", underlyingError: error)
-                }
-            }, route)
+        socketFetcher(
+            options: options, reading: { try LiveValue<Content>(json: $0.bytes, by: makeDecoder(), of: "message") }, route)
     }
 
     /// Creates a fetcher that follows the WebSocket of each key's route, and reads each message with a custom function.
