@@ -106,7 +106,7 @@ extension RouteCall {
         sent.withLock { $0.isQueued = true }
         // Streams have no end that a further stream could rely on, and often no overall deadline.
         let limit = isStream ? limits.timeouts.head.map { host.time.now.advanced(by: $0) } : nil
-        let end = [keepsOwnDeadline ? deadline : nil, limit].compactMap { $0 }.min()
+        let end = [limits.deadline, limit].compactMap { $0 }.min()
         do {
             let permit = try await within(end, of: host.time) { try await gate.take() }
             sent.withLock { $0.isQueued = false }

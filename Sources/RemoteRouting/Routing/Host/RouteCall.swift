@@ -34,11 +34,10 @@ final class RouteCall: Sendable {
     let started: MonotonicInstant
     /// The deadline of the whole call.
     let deadline: MonotonicInstant?
-    /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
+    /// The limits of each exchange.
     ///
-    /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
-    let keepsOwnDeadline: Bool
-    /// The limits of each exchange; they include the call's deadline if the call keeps it itself.
+    /// They include the deadline of a call that takes time only for exchanges and the delays between them. Otherwise a task group watches
+    /// the deadline, which costs as much as the rest of the call.
     let limits: ExchangeLimits
     /// Guards the record of sent requests.
     let sent: Lock<Sent>
@@ -120,7 +119,7 @@ final class RouteCall: Sendable {
         let timeouts = options.timeouts.or(host.timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
         // A jar may wait for its cacher.
-        keepsOwnDeadline =
+        let keepsOwnDeadline =
             !isStream && SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
             && host.responseInterceptors.isEmpty && cookies == nil
         var limits = ExchangeLimits(
@@ -189,7 +188,7 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError``.
     func run() async throws -> RemoteResponse<HTTPResponse.Body> {
         do {
-            return conclusion(try await keepsOwnDeadline ? attempts() : attemptsUntilDeadline())
+            return conclusion(try await limits.deadline == deadline ? attempts() : attemptsUntilDeadline())
         } catch {
             throw finalError(for: error)
         }
