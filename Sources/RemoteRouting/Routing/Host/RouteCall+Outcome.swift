@@ -61,13 +61,10 @@ extension RouteCall {
         let now = host.time.date
         // Earlier attempts, refreshes and redirects do not age the response (RFC 9111 §4.2.3).
         let duration = (began ?? started).duration(to: host.time.now)
-        var exchange = CachedExchange(
+        return CachedExchange(
             request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
-            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy)
-        exchange.redirects = redirects
-        if let first { exchange.selecting = first }
-        exchange.isPart = isUnrequestedPart(status, fields)
-        return exchange
+            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy, redirectedFields: first,
+            isPart: isUnrequestedPart(status, fields), redirects: redirects)
     }
 
     /// The fields of a request that credentials and interceptors wrote, if a response varies.

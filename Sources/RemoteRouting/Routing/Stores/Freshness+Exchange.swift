@@ -1,5 +1,5 @@
-package import Foundation
-package import RemoteHTTP
+internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
 
 // Implements the rules of a private cache (RFC 9111) and the stale windows of RFC 5861. Ignores `s-maxage`, `proxy-revalidate`, `private`
@@ -22,9 +22,7 @@ extension Freshness {
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
     /// Creates the freshness that the origin of a response specified.
-    ///
-    /// - Parameter exchange: The header fields, and the times of the exchange.
-    package init(of exchange: CachedExchange) {
+    init(of exchange: CachedExchange) {
         self.init(ofLast: exchange)
         for hop in exchange.redirects {
             if hop.freshness.storage == .forbidden { storage = .forbidden }
@@ -132,37 +130,26 @@ extension CachedExchange {
 }
 
 /// The parts of an exchange that determine the freshness of its response.
-package struct CachedExchange: Sendable {
+struct CachedExchange: Sendable {
     /// The header fields of the request as sent on the wire.
-    package var request: HTTPFields
-    /// The header fields of the response.
-    package var response: HTTPFields
+    var request: HTTPFields
+    var response: HTTPFields
     /// The time at which the request was sent, on the wall clock.
-    package var requestedAt: Date
+    var requestedAt: Date
     /// The time at which the response head arrived, on the wall clock.
-    package var respondedAt: Date
+    var respondedAt: Date
     /// The names, in lower case, of fields that credentials and interceptors wrote; the store's key does not cover them.
-    package var changingFields: Set<String>
-    package var policy: RouteOptions.CachePolicy
-    /// The header fields of the first request, before redirects, which select the response.
-    var selecting: HTTPFields
+    var changingFields: Set<String>
+    var policy = RouteOptions.CachePolicy.followOrigin
+    /// The header fields of the first request, if it was redirected.
+    var redirectedFields: HTTPFields?
     /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
     var isPart = false
     /// The redirects that led to the response.
     var redirects: [RedirectFreshness] = []
 
-    package init(
-        request: HTTPFields = HTTPFields(), response: HTTPFields, requestedAt: Date, respondedAt: Date,
-        changingFields: Set<String> = [], policy: RouteOptions.CachePolicy = .followOrigin
-    ) {
-        self.request = request
-        selecting = request
-        self.response = response
-        self.requestedAt = requestedAt
-        self.respondedAt = respondedAt
-        self.changingFields = changingFields
-        self.policy = policy
-    }
+    /// The header fields that select the response.
+    var selecting: HTTPFields { redirectedFields ?? request }
 }
 
 /// The period for which a store may rely on a redirect.

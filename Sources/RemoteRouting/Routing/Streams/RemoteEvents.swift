@@ -133,7 +133,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         /// The notes on the fields that selected the response, without the id, which each connection has anew; `nil` without such fields.
         var notes: String? {
             var exchange = bytes.response.exchange
-            exchange.selecting.remove("Last-Event-ID")
+            exchange.request.remove("Last-Event-ID")
+            exchange.redirectedFields?.remove("Last-Event-ID")
             return Validator(nil, notesOf: exchange)?.notes
         }
     }
