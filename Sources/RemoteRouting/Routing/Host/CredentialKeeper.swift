@@ -234,8 +234,7 @@ extension CredentialKeeper: CacheScopeMember {
         let ended = WatchedState<Result<Void, any Error>?>(nil)
         // A task of its own, because a canceled call only stops waiting for the removal.
         Task { [self] in
-            let result: Result<Void, any Error>
-            do {
+            let removal = Task {
                 try await counted {
                     // After any save in progress.
                     let permit = try await saves.take()
@@ -243,10 +242,8 @@ extension CredentialKeeper: CacheScopeMember {
                     try await place.remove()
                     isRemoved.withLock { $0 = true }
                 }
-                result = .success(())
-            } catch {
-                result = .failure(error)
             }
+            let result = await removal.result
             ended.update { $0 = result }
         }
         try await ended.wait { $0 }.get()

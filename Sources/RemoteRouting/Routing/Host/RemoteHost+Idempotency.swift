@@ -32,11 +32,7 @@ extension RemoteHost {
     ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send(_ route: some Routable, idempotencyKey: UUID) async throws {
-        do {
-            try await send(Route(route, idempotencyKey))
-        } catch let error as RemoteError {
-            throw error.ofChange
-        }
+        _ = try await send(route, idempotencyKey: idempotencyKey, as: Empty.self)
     }
 }
 
