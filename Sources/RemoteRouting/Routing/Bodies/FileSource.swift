@@ -35,14 +35,6 @@ struct FileSource: Sendable {
         }
     }
 
-    /// The file as a request body.
-    var stream: HTTPBodyStream {
-        HTTPBodyStream(length: length, isReplayable: true) {
-            let reader = try self.open()
-            return { upTo in try reader.read(upTo: upTo) }
-        }
-    }
-
     /// Opens the file to read it once.
     ///
     /// - Parameter mayHaveGrown: Whether a file that has grown is accepted. It is sent up to the announced length.

@@ -73,7 +73,7 @@ extension MultipartForm {
     }
 }
 
-private enum Piece: Sendable {
+enum Piece: Sendable {
     case data(Data)
     case file(FileSource)
 

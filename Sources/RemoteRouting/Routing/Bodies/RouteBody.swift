@@ -128,7 +128,7 @@ struct BodyEncoder {
             return EncodedBody(body: .data(Data(try PairEncoder(style: style).form(of: fields).utf8)), type: body.type)
         case .multipart(let form): return try form.encoded(style: style)
         case .data(let data): return EncodedBody(body: .data(data), type: body.type)
-        case .file(let url): return EncodedBody(body: .stream(try FileSource(of: url).stream), type: body.type)
+        case .file(let url): return EncodedBody(body: try Piece.body(of: [.file(try FileSource(of: url))]), type: body.type)
         case .stream(let stream):
             guard stream.length ?? 0 >= 0 else {
                 throw RouteFault(.invalidOption, in: "body", "its length is negative; pass nil for an unknown length")

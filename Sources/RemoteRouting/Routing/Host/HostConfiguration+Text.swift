@@ -75,9 +75,9 @@ struct HostText {
             return
         }
         let digits = bytes[bytes.index(after: colon)...]
-        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let port = Int(Substring(digits))
-        else { throw HostText.fault("port", "it is not a number; write a number from 1 to 65535 after the colon") }
+        guard !digits.isEmpty, digits.allSatisfy(\.isDigit), let port = Int(Substring(digits)) else {
+            throw HostText.fault("port", "it is not a number; write a number from 1 to 65535 after the colon")
+        }
         host = String(authority[..<colon])
         self.port = port
     }
