@@ -81,7 +81,7 @@ public struct Authorization: Sendable {
                 return generation
             },
             renew: { generation, host in
-                guard let (_, next) = try await keeper.successor(of: generation, at: host) else { return .impossible }
+                let (_, next) = try await keeper.successor(of: generation, at: host)
                 return keeper.isTaken(next) ? .taken : .refreshed
             })
     }

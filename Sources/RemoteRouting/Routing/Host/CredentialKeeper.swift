@@ -7,7 +7,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     /// The machine, and the callers that wait for a refresh.
     private let machine: WatchedState<CredentialMachine<Credential>>
-    private let refresh: Refresh?
+    private let refresh: Refresh
     private let onRefresh: @Sendable (Credential) -> Void
     /// The place that other processes share; `nil` without one.
     private let place: CredentialPlace<Credential>?
@@ -30,7 +30,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     init(
         _ credential: Credential, in place: CredentialPlace<Credential>? = nil, scope: CacheScope?,
-        onRefresh: @escaping @Sendable (Credential) -> Void, refresh: Refresh?
+        onRefresh: @escaping @Sendable (Credential) -> Void, refresh: @escaping Refresh
     ) {
         machine = WatchedState(CredentialMachine(credential))
         self.place = place
@@ -116,26 +116,23 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         _ = try await opening.wait { $0 == .complete ? true : nil }
     }
 
-    /// Returns the successor of a rejected credential; `nil` if the credential cannot be refreshed.
-    ///
-    /// - Parameter host: The host that sends the refresh; it must have no credentials itself.
-    func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int)? {
-        guard let refresh else { return nil }
+    /// Returns the successor of a rejected credential; the host that sends the refresh must have no credentials itself.
+    func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int) {
         // Only reads during a refresh: each update wakes every waiter, and there may be thousands.
         let step =
             machine.read { $0.awaits(generation) ? .wait(generation: generation) : nil } ?? machine.update { $0.rejected(generation) }
-        if case .refresh(let old, let generation) = step { begin(refresh, of: old, generation, at: host) }
+        if case .refresh(let old, let generation) = step { begin(for: old, generation, at: host) }
         return try await settled(step)
     }
 
     /// Starts a refresh in a task of its own, because all waiters share it.
-    private func begin(_ refresh: @escaping Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) {
+    private func begin(for old: Credential, _ generation: Int, at host: RemoteHost) {
         refreshes.withLock { tasks in
             // Starts no refresh that was dropped meanwhile, because only the tasks in this list are canceled.
             guard machine.read({ $0.awaits(generation) }) else { return }
             tasks[generation] = Task { [self] in
                 await counted {
-                    await run(refresh, of: old, generation, at: host)
+                    await run(for: old, generation, at: host)
                     await place?.settle()
                 }
                 _ = refreshes.withLock { $0.removeValue(forKey: generation) }
@@ -143,7 +140,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         }
     }
 
-    private func run(_ refresh: Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) async {
+    private func run(for old: Credential, _ generation: Int, at host: RemoteHost) async {
         let result: Result<Credential, any Error>
         var isTaken = false
         do {

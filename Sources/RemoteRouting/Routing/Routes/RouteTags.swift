@@ -43,9 +43,6 @@ public struct RouteTags: Sendable {
     /// In the order in which they were set. An array, because a linear search is cheaper for few tags.
     private var tags: [any Tag] = []
 
-    /// Creates an empty collection of tags.
-    init() {}
-
     /// The value of a key; `nil` removes it.
     ///
     /// - Complexity: O(*n*) in the number of tags.
