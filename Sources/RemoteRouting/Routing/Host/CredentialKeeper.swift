@@ -5,11 +5,9 @@ internal import StoreCore
 final class CredentialKeeper<Credential: Sendable>: Sendable {
     typealias Refresh = @Sendable (Credential, RemoteHost) async throws -> Credential
 
-    /// The machine, and the callers that wait for a refresh.
     private let machine: WatchedState<CredentialMachine<Credential>>
     private let refresh: Refresh
     private let onRefresh: @Sendable (Credential) -> Void
-    /// The place that other processes share; `nil` without one.
     private let place: CredentialPlace<Credential>?
     /// The first read of the place, or the last one after a refused refresh.
     private let opening = WatchedState(Opening.needed)
@@ -44,7 +42,6 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
-    /// Whether the credential of a generation comes from another process instead of a refresh.
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
     /// Whether the place has no credential of an earlier user.
@@ -61,7 +58,6 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         return number
     }
 
-    /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
         let number = replace(by: credential)
         let generation = machine.read { $0.generation }
@@ -225,7 +221,6 @@ extension CredentialKeeper: CacheScopeMember {
         for task in tasks { task.cancel() }
     }
 
-    /// Removes the credential from the place, once.
     private func removeFromPlace() async throws {
         guard let place, !isRemoved.withLock(\.self) else { return }
         let ended = WatchedState<Result<Void, any Error>?>(nil)

@@ -37,7 +37,6 @@ extension RemoteHost {
 }
 
 extension Route {
-    /// Creates a route with another idempotency key.
     fileprivate init(_ route: some Routable, _ key: UUID) {
         self.init(route)
         options.idempotencyKey = .key(key.uuidString)
@@ -45,7 +44,6 @@ extension Route {
 }
 
 extension RemoteError {
-    /// The same error as the failure of a change with an idempotency key.
     fileprivate var ofChange: RemoteError {
         var copy = self
         copy.changeKind = kindOfChange

@@ -32,7 +32,6 @@ public final class CookieJar: Sendable {
         var generation: UInt64 = 0
         /// Whether the scope is closed, so that the jar neither sends nor keeps cookies (C23).
         var isClosed = false
-        /// Whether a task is making the cacher's calls.
         var isDraining = false
     }
 
@@ -189,7 +188,6 @@ public final class CookieJar: Sendable {
 
     // MARK: Calls of the cacher
 
-    /// Changes the state, and starts the cacher calls that result.
     @discardableResult
     fileprivate func update<Result: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
@@ -205,7 +203,6 @@ public final class CookieJar: Sendable {
         return try result.get()
     }
 
-    /// Makes the queued cacher calls, one after another.
     private func drain() async {
         while true {
             let now = time.date
@@ -275,13 +272,9 @@ struct CookieCall: Sendable {
     /// The jar's generation when the call began. After the jar is cleared, the call neither sends nor sets cookies.
     let generation: UInt64
 
-    /// Returns the `Cookie` field of a request.
+    /// Returns the value of a request's `Cookie` field; `nil` if no cookie matches.
     ///
-    /// - Parameters:
-    ///   - url: The request's URL.
-    ///   - method: The request's method.
-    ///   - hops: The URLs that redirected to the request, in order.
-    /// - Returns: The field's value; `nil` if no cookie matches.
+    /// - Parameter hops: The URLs that redirected to the request, in order.
     /// - Throws: `CancellationError` if the task is canceled while the cookies load.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
         guard let request = CookieRequest(url) else { return nil }
@@ -295,10 +288,6 @@ struct CookieCall: Sendable {
     }
 
     /// Stores the cookies of a response or redirect; the next request carries them.
-    ///
-    /// - Parameters:
-    ///   - lines: The values of the `Set-Cookie` fields, in order.
-    ///   - url: The URL of the request.
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
         // If the task is canceled before the record loads, the next save would overwrite that record.
