@@ -5,7 +5,6 @@ internal import StoreCore
 // The outcome of a call: its response, or its error.
 
 extension RouteCall {
-    /// Returns a successful response; throws for any other.
     @inline(never)
     func success(_ response: HTTPResponse) throws -> HTTPResponse {
         guard isSuccess(response.status) else { throw failure(of: response) }
@@ -54,7 +53,6 @@ extension RouteCall {
             duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.status, response.fields))
     }
 
-    /// The metadata that a store needs to cache the response.
     private func cachedExchange(_ status: Int, _ fields: HTTPFields) -> CachedExchange {
         let (last, began, redirects, first) = self.sent.withLock { ($0.request, $0.began, $0.redirects, $0.redirectedFields) }
         let sent = last.fields
@@ -78,7 +76,6 @@ extension RouteCall {
 
     // MARK: Errors
 
-    /// An error about a request, and about its response if there is one.
     func error(
         _ stage: RemoteError.Stage, _ code: RemoteError.Code, _ request: HTTPRequest, _ message: String, status: Int? = nil,
         fields: HTTPFields = HTTPFields(), underlyingError: (any Error)? = nil
@@ -152,12 +149,10 @@ extension RouteCall {
 }
 
 extension RemoteError {
-    /// The maximum number of body bytes that an error keeps.
     static let keptBodyBytes = 65_536
 }
 
 extension RouteFault {
-    /// The message of the error of a request that was not sent because of the fault.
     var refusal: String { "nothing was sent because of the \(part): \(message)" }
 }
 
@@ -176,10 +171,8 @@ enum StatusName {
         508: "Loop Detected", 511: "Network Authentication Required",
     ]
 
-    /// The name of a status; `nil` for an unregistered one.
     static func of(_ status: Int) -> String? { names[status] }
 
-    /// The remedy for a status, for the error's message.
     static func advice(for status: Int) -> String {
         switch status {
         case 401: "sign in, or check the credentials"

@@ -2,7 +2,6 @@ internal import RemoteHTTP
 
 /// Flattens parameters into the name–value pairs of queries and forms.
 struct PairEncoder {
-    /// A name with an optional value.
     struct Pair: Equatable {
         var name: String
         var value: String?
@@ -10,9 +9,6 @@ struct PairEncoder {
 
     var style: ParameterStyle
 
-    /// The pairs, in the order of the parameters.
-    ///
-    /// - Throws: ``RouteFault`` for NaN, infinity, a date without a strategy, and a shape that pairs cannot express.
     func pairs(of parameters: Parameters) throws(RouteFault) -> [Pair] {
         var pairs: [Pair] = []
         pairs.reserveCapacity(parameters.elements.count)
@@ -98,7 +94,6 @@ struct PairEncoder {
 }
 
 extension ParameterStyle {
-    /// The text of a single value.
     func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> ParameterScalar {
         switch value.kind {
         case .text(let text): return .text(text)

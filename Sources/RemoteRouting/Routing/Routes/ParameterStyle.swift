@@ -51,7 +51,6 @@ public struct ParameterStyle: Sendable {
     }
 }
 
-/// The text of a date or number.
 enum ParameterScalar: Equatable {
     case text(String)
     /// Digits and signs, which JSON writes without quotes.
@@ -59,7 +58,6 @@ enum ParameterScalar: Equatable {
 }
 
 extension ParameterStyle {
-    /// The text of a date; `name` identifies the parameter in a fault.
     func scalar(of date: Date, name: String) throws(RouteFault) -> ParameterScalar {
         guard let dates else {
             throw RouteFault(

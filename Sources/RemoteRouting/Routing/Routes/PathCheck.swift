@@ -14,7 +14,6 @@ struct PathCheck {
         return nil
     }
 
-    /// The fault of a path with encoded values; `nil` if it is valid.
     func firstFault(in path: String) -> RouteFault? {
         if path.isEmpty, emptyValues.isEmpty { return nil }
         let bytes = Array(path.utf8)

@@ -17,7 +17,6 @@ enum PercentEncoding {
         }
     }
 
-    /// Appends the encoded UTF-8 bytes of a text.
     func append(_ text: some StringProtocol, to output: inout [UInt8]) {
         for byte in text.utf8 {
             if keeps(byte) {
@@ -32,7 +31,6 @@ enum PercentEncoding {
         }
     }
 
-    /// The encoded form of a text.
     func encode(_ text: some StringProtocol) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
@@ -42,7 +40,6 @@ enum PercentEncoding {
 }
 
 extension Collection<UInt8> {
-    /// The byte of the escape at an index; `nil` if there is no escape.
     func escape(at start: Index) -> UInt8? {
         guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,
             let low = index(start, offsetBy: 2, limitedBy: endIndex), low != endIndex,

@@ -64,14 +64,12 @@ public struct RouteTags: Sendable {
 
     var isEmpty: Bool { tags.isEmpty }
 
-    /// The tags that logs may show.
     var logged: RouteTags {
         var copy = self
         copy.tags.removeAll { $0.text == nil }
         return copy
     }
 
-    /// A tag with the type of its key erased.
     private protocol Tag: Sendable {
         /// The key's name and the value; `nil` if logs must not show them.
         var text: String? { get }

@@ -12,13 +12,11 @@ struct CacheNotes: Codable, Hashable, Sendable {
     /// The maximum number of bytes of the kept fields and of `Vary`, and the maximum number of nominated fields.
     static let (textLimit, nameLimit) = (4096, 64)
 
-    /// The lines of the kept fields.
     var fields: [String: [String]] = [:]
     /// Digests of the request fields that `Vary` nominates, by their names in lower case; `*` stands for all fields. `nil` without such
     /// fields.
     private(set) var selection: [String: String]?
 
-    /// Reads the notes of a validator; `nil` if it has none.
     init?(_ validator: Validator?) {
         guard let notes = validator?.notes else { return nil }
         // Ignores the reason: notes of another form say nothing about the content.
@@ -26,7 +24,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
         self = read
     }
 
-    /// Collects the notes of a response.
     init(_ exchange: CachedExchange) {
         for name in CacheNotes.names {
             let lines = exchange.response.values(of: name)
@@ -42,7 +39,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
     /// Whether a validator may have a selection; saves reading the notes of most.
     static func mayHaveSelection(_ validator: Validator) -> Bool { validator.notes?.contains("\"selection\"") == true }
 
-    /// The notes as text; `nil` if they say nothing.
     var text: String? {
         guard !fields.isEmpty || selection != nil else { return nil }
         let encoder = JSONEncoder()
@@ -51,7 +47,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Whether the fields of a request select the content.
     func isSelected(by request: HTTPFields) -> Bool {
         selection?.allSatisfy { name, digest in CacheNotes.digest(of: name, in: request) == digest } ?? true
     }
@@ -66,10 +61,7 @@ struct CacheNotes: Codable, Hashable, Sendable {
 extension Validator {
     /// The validator that a store saves with the content of a response: its tag and date, and the notes on the response.
     ///
-    /// - Parameters:
-    ///   - own: The validator of the response, or of the app's page function.
-    ///   - exchange: The exchange that fetched or confirmed the content.
-    ///   - keepsFields: Whether a later 304 is merged into the fields of the response.
+    /// A later 304 is merged into the fields of the response if the notes keep them.
     init?(_ own: Validator?, notesOf exchange: CachedExchange, keepsFields: Bool = true) {
         var notes = CacheNotes(exchange)
         // Without a validator, no 304 follows.
@@ -101,7 +93,6 @@ extension CachedExchange {
         return varied.count <= CacheNotes.nameLimit ? varied : nil
     }
 
-    /// Whether `Vary` nominates more fields than the notes can keep.
     var nominatesTooMany: Bool { variedNames == nil }
 
     /// The names of the request fields that selected the response; `*` alone if any field may have selected it.

@@ -7,10 +7,8 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     let host: RemoteHost
     /// Whether the app may give its content a freshness that no message states.
     var mayHaveOwnFreshness = false
-    /// Converts a successful response to a value.
     let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
-    /// The result of a conditional request.
     enum ConditionalResponse: Sendable {
         case modified(RemoteResponse<Value>)
         /// The confirmation itself may state new page links.
@@ -68,9 +66,7 @@ extension HTTPFields {
 }
 
 extension Headers {
-    /// Replaces the route's conditions with those of a store.
-    ///
-    /// - Returns: Whether the validator has any condition; if not, the fields are unchanged.
+    /// Replaces the route's conditions with those of a store; returns whether there are any, and otherwise keeps the fields.
     fileprivate mutating func replace(withConditionsOf validator: Validator, now: Date) -> Bool {
         var others = self
         others.removeConditions()
@@ -87,7 +83,6 @@ extension Headers {
 private let conditionNames = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"]
 
 extension HTTPFields {
-    /// Removes the conditions of a request (RFC 9110 §13.1).
     mutating func removeConditions() {
         for name in conditionNames { remove(name) }
     }

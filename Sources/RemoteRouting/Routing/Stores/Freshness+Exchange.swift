@@ -21,7 +21,6 @@ extension Freshness {
     /// - Parameter response: A response of a ``RemoteHost``.
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
-    /// Creates the freshness that the origin of a response specified.
     init(of exchange: CachedExchange) {
         self.init(ofLast: exchange)
         for hop in exchange.redirects {
@@ -35,7 +34,6 @@ extension Freshness {
         }
     }
 
-    /// Creates the freshness that the last response of an exchange specified.
     private init(ofLast exchange: CachedExchange) {
         let control = CacheControl(exchange.response)
         let forbidsStorage =
@@ -131,7 +129,6 @@ extension CachedExchange {
 
 /// The parts of an exchange that determine the freshness of its response.
 struct CachedExchange: Sendable {
-    /// The header fields of the request as sent on the wire.
     var request: HTTPFields
     var response: HTTPFields
     /// The time at which the request was sent, on the wall clock.
@@ -145,18 +142,14 @@ struct CachedExchange: Sendable {
     var redirectedFields: HTTPFields?
     /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
     var isPart = false
-    /// The redirects that led to the response.
     var redirects: [RedirectFreshness] = []
 
-    /// The header fields that select the response.
     var selecting: HTTPFields { redirectedFields ?? request }
 }
 
-/// The period for which a store may rely on a redirect.
 struct RedirectFreshness: Sendable {
     let freshness: Freshness
     let isPermanent: Bool
-    /// The `Vary` lines of the redirect.
     let vary: [String]
 
     init(_ response: HTTPResponse, to request: HTTPRequest, changing: Set<String>, at now: Date) {

@@ -69,11 +69,8 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             private var commentsSeen = 0
             private var isOver = false
             private var confirms: Bool
-            /// The notes on the fields that selected the response.
             private var notes: String?
-            /// The method and the address of the connection.
             private var operation = ""
-            /// Whether a lost or closed connection may be followed by another.
             private var reconnects = true
             /// Whether each connection has another idempotency key, so that the next one would not repeat the same request.
             private let isSentOnce: Bool

@@ -185,7 +185,6 @@ extension RemoteHost {
 extension GuessedEnd {
     /// A link of the page cannot be read, and may have named the next page.
     fileprivate static let malformedLink = GuessedEnd(rawValue: "malformedLink")
-    /// No page has a larger number.
     fileprivate static let largestNumber = GuessedEnd(rawValue: "largestNumber")
     /// The response is a part of a list that was requested as a whole.
     static let partOfList = GuessedEnd(rawValue: "partOfList")
@@ -219,7 +218,6 @@ private struct PageNumber {
 // MARK: Parts of pages
 
 extension RemoteHost {
-    /// Decodes a body and converts it to a page.
     private func page<Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         of response: RemoteResponse<Data>, _ route: Route, _ type: Body.Type, _ page: (Body) throws -> Page<Element>
     ) async throws -> Page<Element> {
@@ -232,7 +230,6 @@ extension RemoteHost {
         }
     }
 
-    /// Parses a page link, which may be from an earlier run.
     private func reference(_ key: String) throws(RemoteError) -> OriginReference {
         do throws(RouteFault) {
             return try OriginReference(kept: key)
@@ -241,7 +238,6 @@ extension RemoteHost {
         }
     }
 
-    /// Parses a page number, which may be from an earlier run.
     private func number(_ key: String) throws(RemoteError) -> PageNumber {
         if let number = PageNumber(key: key) { return number }
         throw error(for: RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list"), .build)
@@ -254,7 +250,6 @@ extension RemoteHost {
         return (next, try key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route))
     }
 
-    /// Returns the page key of a link; `nil` if there is no link.
     private func key(of link: String?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
         guard let link else { return nil }
         do throws(RouteFault) {

@@ -20,11 +20,7 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     private let load: @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>
     private let accept: @Sendable (Validator, Param) async -> Bool
 
-    /// Creates a fetcher from functions that build requests and parse responses.
-    ///
-    /// - Parameters:
-    ///   - mayHaveOwnFreshness: Whether `read` may give a page a freshness that its response does not state.
-    ///   - links: Returns the keys that the confirmation of a page states.
+    /// Creates a fetcher from functions; `links` returns the keys that the confirmation of a page states.
     init(
         at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
         read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,

@@ -77,9 +77,7 @@ public struct ServerSentEvents: Sendable {
         }
     }
 
-    /// Parses the next bytes for an iterator.
-    ///
-    /// - Returns: The events in reverse order, and the error that follows them.
+    /// Parses the next bytes for an iterator; returns the events in reverse order, and the error that follows them.
     mutating func parse(_ bytes: some Sequence<UInt8>, of operation: String) -> (reversed: [ServerSentEvent], failure: RemoteError?) {
         var events: [ServerSentEvent] = [], failure: RemoteError?
         do throws(RemoteError) {
