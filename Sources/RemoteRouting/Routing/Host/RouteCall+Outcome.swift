@@ -32,7 +32,7 @@ extension RouteCall {
         let status = response.status
         // An origin has no proxy to authenticate to; from it, the status is one of many.
         let isFromProxy = status == 407 && sentRequest.url.scheme == "http" && host.proxy.forwards(to: sentRequest.url.host() ?? "")
-        let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
+        let name = StatusName.names[status].map { "\(status) \($0)" } ?? "\(status)"
         let advice =
             limits.upgrade == nil || status >= 400
             ? "; \(StatusName.advice(for: status))" : " instead of 101; check that the address is that of a WebSocket, without a redirect"
@@ -158,7 +158,7 @@ extension RouteFault {
 
 /// Names of statuses, and advice on them (RFC 9110 §15 and its registry).
 enum StatusName {
-    private static let names: [Int: String] = [
+    static let names: [Int: String] = [
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
         307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required",
         403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 407: "Proxy Authentication Required",
@@ -170,8 +170,6 @@ enum StatusName {
         503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported", 507: "Insufficient Storage",
         508: "Loop Detected", 511: "Network Authentication Required",
     ]
-
-    static func of(_ status: Int) -> String? { names[status] }
 
     static func advice(for status: Int) -> String {
         switch status {

@@ -94,14 +94,5 @@ struct PathCheck {
 
 extension UInt8 {
     /// Whether the byte may occur unescaped in a path: a `pchar` of RFC 3986 §3.3, or the slash.
-    fileprivate var isPathByte: Bool {
-        if isASCIIAlphanumeric { return true }
-        switch self {
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"), UInt8(ascii: ":"),
-            UInt8(ascii: "@"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("),
-            UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
-            return true
-        default: return false
-        }
-    }
+    fileprivate var isPathByte: Bool { isASCIIAlphanumeric || "/-._~:@!$&'()*+,;=".utf8.contains(self) }
 }

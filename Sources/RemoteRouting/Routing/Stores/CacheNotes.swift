@@ -36,9 +36,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
         }
     }
 
-    /// Whether a validator may have a selection; saves reading the notes of most.
-    static func mayHaveSelection(_ validator: Validator) -> Bool { validator.notes?.contains("\"selection\"") == true }
-
     var text: String? {
         guard !fields.isEmpty || selection != nil else { return nil }
         let encoder = JSONEncoder()
@@ -74,7 +71,8 @@ extension Validator {
 
     /// Returns whether the request of a call has the values of all fields that selected the version (RFC 9111 §4.1); sends nothing.
     func fits(_ call: () throws -> RouteCall) async -> Bool {
-        guard CacheNotes.mayHaveSelection(self) else { return true }
+        // Saves reading the notes of most validators.
+        guard notes?.contains("\"selection\"") == true else { return true }
         guard let notes = CacheNotes(self) else { return false }
         // Ignores the reason: the request that follows meets the same failure.
         guard let fields = try? await call().selectingFields() else { return false }
@@ -85,15 +83,12 @@ extension Validator {
 extension CachedExchange {
     /// The lower-case names of the request fields that `Vary` nominates, with `*` for any field; `nil` if there are too many. Omits
     /// `Accept-Encoding`, because bodies are decoded.
-    private var variedNames: Set<String>? {
+    var variedNames: Set<String>? {
         let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
         guard lines.byteCount <= CacheNotes.textLimit else { return nil }
-        let names = lines.flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-        let varied = Set(names).subtracting(["", "accept-encoding"])
+        let varied = lines.fieldNames.subtracting(["", "accept-encoding"])
         return varied.count <= CacheNotes.nameLimit ? varied : nil
     }
-
-    var nominatesTooMany: Bool { variedNames == nil }
 
     /// The names of the request fields that selected the response; `*` alone if any field may have selected it.
     var selectingNames: [String] {
@@ -134,6 +129,11 @@ extension HTTPFields {
 
 extension [String] {
     fileprivate var byteCount: Int { reduce(0) { $0 + $1.utf8.count } }
+
+    /// The names in the lines of a `Vary` field, in lower case.
+    var fieldNames: Set<String> {
+        Set(flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() })
+    }
 }
 
 extension RouteCall {

@@ -115,14 +115,11 @@ extension CachedExchange {
 
     /// Whether the response varies by a field that the store's key does not cover (RFC 9111 §4.1).
     fileprivate var variesBeyondItsKey: Bool {
-        if nominatesTooMany { return true }
-        return response.values(of: "Vary").contains { line in
-            line.split(separator: ",").contains { name in
-                let name = name.filter { $0 != " " && $0 != "\t" }.lowercased()
-                if name == "*" || changingFields.contains(name) { return true }
-                // The store's key does not cover credentials and cookies, even if the route sets them.
-                return (name == "authorization" || name == "cookie") && request[name] != nil
-            }
+        if variedNames == nil { return true }
+        return response.values(of: "Vary").fieldNames.contains { name in
+            if name == "*" || changingFields.contains(name) { return true }
+            // The store's key does not cover credentials and cookies, even if the route sets them.
+            return (name == "authorization" || name == "cookie") && request[name] != nil
         }
     }
 }

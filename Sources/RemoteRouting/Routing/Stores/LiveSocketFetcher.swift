@@ -68,16 +68,13 @@ public struct LiveSocketFetcher<Param: Hashable & Sendable, Content: Sendable>: 
 
             private mutating func connect() async throws {
                 let fetcher = values.fetcher
-                let opened = try await fetcher.open(values.param)
+                // The store counts failed connections.
+                let opened = try await fetcher.host.withoutRetries.webSocket(
+                    for: Route(fetcher.route(values.param)), options: fetcher.options)
                 for message in try fetcher.greeting(values.param, values.last) { try await opened.send(message) }
                 (socket, messages) = (opened, opened.makeAsyncIterator())
             }
         }
-    }
-
-    private func open(_ param: Param) async throws -> WebSocket {
-        // The store counts failed connections.
-        try await host.with { $0.retry = .never }.webSocket(for: Route(route(param)), options: options)
     }
 }
 

@@ -72,7 +72,11 @@ public struct ServerSentEvents: Sendable {
             case 0x0A, 0x0D: if let event = endLine() { events.append(event) }
             default:
                 line.append(byte)
-                guard line.count + data.count <= limit else { throw tooLarge }
+                guard line.count + data.count <= limit else {
+                    throw RemoteError(
+                        .decode, .bodyTooLarge, operation: "parsing events",
+                        "a server-sent event is larger than \(limit) bytes; make the server send smaller events")
+                }
             }
         }
     }
@@ -87,12 +91,6 @@ public struct ServerSentEvents: Sendable {
             failure?.operation = operation
         }
         return (events.reversed(), failure)
-    }
-
-    private var tooLarge: RemoteError {
-        RemoteError(
-            .decode, .bodyTooLarge, operation: "parsing events",
-            "a server-sent event is larger than \(limit) bytes; make the server send smaller events")
     }
 
     private mutating func endLine() -> ServerSentEvent? {
