@@ -2,7 +2,6 @@ internal import RemoteHTTP
 
 /// Finds the parts that make a path dangerous (RFC 3986 §3.3, §5.2.4).
 struct PathCheck {
-    /// The byte offsets of empty values.
     var emptyValues: [Int] = []
 
     /// The fault of a value before it is encoded; `nil` if it is valid.

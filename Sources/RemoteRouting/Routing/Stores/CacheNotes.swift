@@ -18,9 +18,8 @@ struct CacheNotes: Codable, Hashable, Sendable {
     private(set) var selection: [String: String]?
 
     init?(_ validator: Validator?) {
-        guard let notes = validator?.notes else { return nil }
         // Ignores the reason: notes of another form say nothing about the content.
-        guard let read = try? JSONDecoder().decode(CacheNotes.self, from: Data(notes.utf8)) else { return nil }
+        guard let notes = validator?.notes, let read = try? JSONDecoder().decode(Self.self, from: Data(notes.utf8)) else { return nil }
         self = read
     }
 
