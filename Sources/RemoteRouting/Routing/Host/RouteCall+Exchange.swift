@@ -48,7 +48,7 @@ extension RouteCall {
                 throw self.error(for: error, original, or: .interceptorFailed)
             }
             // An interceptor may have replaced the request.
-            request = request.made(like: original)
+            request.source = original.source
         }
         return request
     }

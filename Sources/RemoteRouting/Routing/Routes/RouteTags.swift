@@ -118,12 +118,5 @@ extension HTTPRequest {
     /// The tags of the route; none without a route.
     public var tags: RouteTags { origin?.value.options.tags ?? RouteTags() }
 
-    /// Returns the same request with the route of another request.
-    func made(like other: HTTPRequest) -> HTTPRequest {
-        var copy = self
-        copy.source = other.source
-        return copy
-    }
-
     private var origin: Box<Route>? { source as? Box<Route> }
 }

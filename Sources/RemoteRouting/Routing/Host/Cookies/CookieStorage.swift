@@ -95,15 +95,11 @@ struct CookieStorage: Sendable {
         // An expired cookie removes the cookie that it replaces, and is not inserted.
         let isKept = !cookie.isExpired(at: now)
         if isKept { list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex) }
-        if Self.differ(old, isKept ? cookie : nil) { changed.insert(cookie.domain) }
+        // Session cookies are no part of the saved record.
+        func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
+        if saved(old) != saved(isKept ? cookie : nil) { changed.insert(cookie.domain) }
         if list.count > limits.perDomain { evict(from: &list, of: cookie.domain, now) }
         put(list, for: cookie.domain)
-    }
-
-    /// Whether replacing one version of a cookie by another changes the saved record.
-    private static func differ(_ old: Cookie?, _ new: Cookie?) -> Bool {
-        func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
-        return saved(old) != saved(new)
     }
 
     private mutating func put(_ list: [Cookie], for domain: String) {
