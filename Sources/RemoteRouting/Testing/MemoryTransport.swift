@@ -20,13 +20,13 @@ public final class MemoryTransport: Transport {
     /// A response that a test scripts, with the way in which it arrives and ends.
     public struct Response: Sendable {
         package var status: Int
-        package var fields: HTTPFields
+        package var fields = HTTPFields()
         /// The body, in the pieces in which it arrives.
         public var pieces: [Data]
         /// The failure after the last piece; `nil` if the exchange succeeds.
         package var failure: TransportFailure?
         /// Whether the exchange neither ends nor fails after the last piece.
-        package var stalls: Bool
+        package var stalls = false
 
         /// Creates a response.
         ///
@@ -36,11 +36,9 @@ public final class MemoryTransport: Transport {
         ///   - body: The body.
         public init(status: Int = 200, headers: [(String, String)] = [], body: Data = Data()) {
             self.status = status
-            fields = HTTPFields()
             // Ignores malformed fields: testing them takes a real server.
             for (name, value) in headers { try? fields.append(name, value) }
             pieces = body.isEmpty ? [] : [body]
-            stalls = false
         }
 
         /// Returns a response with a JSON body.

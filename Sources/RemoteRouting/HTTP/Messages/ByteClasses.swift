@@ -13,7 +13,7 @@ extension UInt8 {
     package var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 
     /// Whether the byte is a hexadecimal digit.
-    package var isHexDigit: Bool { hexValue != nil }
+    var isHexDigit: Bool { hexValue != nil }
 
     /// The value of a hexadecimal digit; `nil` for other bytes.
     package var hexValue: UInt8? {

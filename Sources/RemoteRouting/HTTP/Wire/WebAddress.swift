@@ -71,7 +71,7 @@ package enum WebAddress {
         return String(decoding: output, as: UTF8.self)
     }
 
-    private static let digits = Array("0123456789ABCDEF".utf8)
+    package static let digits = Array("0123456789ABCDEF".utf8)
     /// The legal bytes other than letters and digits.
     private static let marks = Set("-._~!$&'()*+,;=:@/?".utf8)
 

@@ -11,9 +11,7 @@ struct FileSource: Sendable {
     /// The length in bytes when the request was built.
     var length: Int64 { Int64(status.size) }
 
-    /// Records the state of a file.
-    ///
-    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/unreadableFile``.
+    /// Records the state of a file; throws ``RouteFault/Code/unreadableFile``.
     init(of url: URL) throws(RouteFault) {
         guard url.isFileURL else {
             throw RouteFault(.unreadableFile, in: "body", "its URL is not a file URL; download it first")
@@ -35,18 +33,9 @@ struct FileSource: Sendable {
         }
     }
 
-    /// The file as a request body.
-    var stream: HTTPBodyStream {
-        HTTPBodyStream(length: length, isReplayable: true) {
-            let reader = try self.open()
-            return { upTo in try reader.read(upTo: upTo) }
-        }
-    }
-
-    /// Opens the file to read it once.
+    /// Opens the file to read it once; throws ``RouteFault/Code/changedFile`` if it changed since the request was built.
     ///
-    /// - Parameter mayHaveGrown: Whether a file that has grown is accepted. It is sent up to the announced length.
-    /// - Throws: ``RouteFault/Code/changedFile`` if the file changed since the request was built.
+    /// A file that `mayHaveGrown` is sent up to the announced length.
     func open(mayHaveGrown: Bool = false) throws(RouteFault) -> FileReader {
         do {
             guard let file = try OpenFile(reading: path) else { throw changed }
@@ -68,7 +57,6 @@ struct FileSource: Sendable {
     }
 }
 
-/// A single pass over a file, from its first byte.
 final class FileReader: Sendable {
     private let file: OpenFile
     private let length: Int
@@ -81,11 +69,7 @@ final class FileReader: Sendable {
         self.changed = changed
     }
 
-    /// The next bytes; `nil` at the end.
-    ///
-    /// A file that has grown is sent up to the announced length.
-    ///
-    /// - Throws: ``RouteFault/Code/changedFile`` if the file is shorter than announced.
+    /// The next bytes; `nil` at the end. Throws ``RouteFault/Code/changedFile`` if the file is shorter than announced.
     func read(upTo count: Int) throws -> Data? {
         try offset.withLock { offset throws in
             let rest = length - offset

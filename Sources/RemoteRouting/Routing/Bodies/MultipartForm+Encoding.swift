@@ -3,9 +3,7 @@ internal import RemoteHTTP
 internal import StoreCore
 
 extension MultipartForm {
-    /// Encodes the form: in memory if all parts are, otherwise as a stream.
-    ///
-    /// - Parameter boundary: The boundary between the parts; random by default.
+    /// Encodes the form: in memory if all parts are, otherwise as a stream. The boundary is random by default.
     func encoded(style: ParameterStyle, boundary: String? = nil) throws(RouteFault) -> EncodedBody {
         let boundary = boundary ?? freeBoundary()
         var pieces: [Piece] = []
@@ -73,7 +71,7 @@ extension MultipartForm {
     }
 }
 
-private enum Piece: Sendable {
+enum Piece: Sendable {
     case data(Data)
     case file(FileSource)
 
@@ -109,7 +107,6 @@ private enum Piece: Sendable {
     }
 }
 
-/// A single pass over a body of several sections.
 private final class PieceReader: Sendable {
     private enum Open: Sendable {
         case data(Data)
@@ -123,10 +120,8 @@ private final class PieceReader: Sendable {
 
     private let place: Lock<Place>
 
-    /// Creates a reader, and checks that no file has changed.
-    ///
-    /// - Throws: ``RouteFault/Code/changedFile`` if a file changed since the request was built. A file that grows later is sent up to its
-    ///   announced length.
+    /// Throws ``RouteFault/Code/changedFile`` if a file changed since the request was built. A file that grows later is sent up
+    /// to its announced length.
     init(_ pieces: [Piece]) throws(RouteFault) {
         place = Lock(Place(rest: pieces[...]))
         for case .file(let file) in pieces { _ = try file.open() }

@@ -64,7 +64,6 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         self.parts = parts
     }
 
-    /// Creates a form from parameters, each as text.
     init(_ parameters: Parameters) {
         parts = parameters.elements.map { .text($0.name, $0.value) }
     }

@@ -92,12 +92,7 @@ public struct RouteBody: Sendable {
         RouteBody(.stream(stream), type)
     }
 
-    /// Parameters in the format of a media type: JSON, a URL-encoded form or a multipart form.
-    ///
-    /// - Parameters:
-    ///   - parameters: The parameters.
-    ///   - type: Any JSON type, `application/x-www-form-urlencoded` or `multipart/form-data`; any other type is refused when the request is
-    ///     built.
+    /// Parameters as JSON, a URL-encoded form or a multipart form; any other media type is refused when the request is built.
     static func parameters(_ parameters: Parameters, as type: MimeType) -> RouteBody {
         if type.isJSON { return RouteBody(.fields(parameters), type) }
         switch type.essence {
@@ -108,13 +103,11 @@ public struct RouteBody: Sendable {
     }
 }
 
-/// An encoded body with its media type.
 struct EncodedBody {
     var body: HTTPBody
     var type: MimeType?
 }
 
-/// Encodes the bodies of routes in the parameter style and with the JSON encoder of a host.
 struct BodyEncoder {
     var style: ParameterStyle
     var makeJSONEncoder: @Sendable () -> JSONEncoder
@@ -128,7 +121,7 @@ struct BodyEncoder {
             return EncodedBody(body: .data(Data(try PairEncoder(style: style).form(of: fields).utf8)), type: body.type)
         case .multipart(let form): return try form.encoded(style: style)
         case .data(let data): return EncodedBody(body: .data(data), type: body.type)
-        case .file(let url): return EncodedBody(body: .stream(try FileSource(of: url).stream), type: body.type)
+        case .file(let url): return EncodedBody(body: try Piece.body(of: [.file(try FileSource(of: url))]), type: body.type)
         case .stream(let stream):
             guard stream.length ?? 0 >= 0 else {
                 throw RouteFault(.invalidOption, in: "body", "its length is negative; pass nil for an unknown length")

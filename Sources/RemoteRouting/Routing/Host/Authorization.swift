@@ -25,14 +25,10 @@ public import StoreCore
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header and returns their generation.
     let apply: @Sendable (inout HTTPFields) async throws -> Int
-    /// Fetches the successor of a generation.
     let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Renewal
 
-    /// The result of renewing a rejected credential.
     enum Renewal: Sendable {
-        /// The credential has no successor.
         case impossible
-        /// A refresh has returned the successor.
         case refreshed
         /// Another process has saved the successor. It may be old, so the server may reject it as well.
         case taken
@@ -81,7 +77,7 @@ public struct Authorization: Sendable {
                 return generation
             },
             renew: { generation, host in
-                guard let (_, next) = try await keeper.successor(of: generation, at: host) else { return .impossible }
+                let (_, next) = try await keeper.successor(of: generation, at: host)
                 return keeper.isTaken(next) ? .taken : .refreshed
             })
     }

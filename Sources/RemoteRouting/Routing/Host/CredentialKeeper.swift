@@ -5,11 +5,9 @@ internal import StoreCore
 final class CredentialKeeper<Credential: Sendable>: Sendable {
     typealias Refresh = @Sendable (Credential, RemoteHost) async throws -> Credential
 
-    /// The machine, and the callers that wait for a refresh.
     private let machine: WatchedState<CredentialMachine<Credential>>
-    private let refresh: Refresh?
+    private let refresh: Refresh
     private let onRefresh: @Sendable (Credential) -> Void
-    /// The place that other processes share; `nil` without one.
     private let place: CredentialPlace<Credential>?
     /// The first read of the place, or the last one after a refused refresh.
     private let opening = WatchedState(Opening.needed)
@@ -30,7 +28,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     init(
         _ credential: Credential, in place: CredentialPlace<Credential>? = nil, scope: CacheScope?,
-        onRefresh: @escaping @Sendable (Credential) -> Void, refresh: Refresh?
+        onRefresh: @escaping @Sendable (Credential) -> Void, refresh: @escaping Refresh
     ) {
         machine = WatchedState(CredentialMachine(credential))
         self.place = place
@@ -44,7 +42,6 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     var current: Credential { machine.read { $0.current } }
 
-    /// Whether the credential of a generation comes from another process instead of a refresh.
     func isTaken(_ generation: Int) -> Bool { machine.read { $0.isTaken(generation) } }
 
     /// Whether the place has no credential of an earlier user.
@@ -61,7 +58,6 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         return number
     }
 
-    /// Replaces the credential after a sign-in, and keeps it in the place.
     func keep(_ credential: Credential) async throws {
         let number = replace(by: credential)
         let generation = machine.read { $0.generation }
@@ -116,26 +112,23 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         _ = try await opening.wait { $0 == .complete ? true : nil }
     }
 
-    /// Returns the successor of a rejected credential; `nil` if the credential cannot be refreshed.
-    ///
-    /// - Parameter host: The host that sends the refresh; it must have no credentials itself.
-    func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int)? {
-        guard let refresh else { return nil }
+    /// Returns the successor of a rejected credential; the host that sends the refresh must have no credentials itself.
+    func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int) {
         // Only reads during a refresh: each update wakes every waiter, and there may be thousands.
         let step =
             machine.read { $0.awaits(generation) ? .wait(generation: generation) : nil } ?? machine.update { $0.rejected(generation) }
-        if case .refresh(let old, let generation) = step { begin(refresh, of: old, generation, at: host) }
+        if case .refresh(let old, let generation) = step { begin(for: old, generation, at: host) }
         return try await settled(step)
     }
 
     /// Starts a refresh in a task of its own, because all waiters share it.
-    private func begin(_ refresh: @escaping Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) {
+    private func begin(for old: Credential, _ generation: Int, at host: RemoteHost) {
         refreshes.withLock { tasks in
             // Starts no refresh that was dropped meanwhile, because only the tasks in this list are canceled.
             guard machine.read({ $0.awaits(generation) }) else { return }
             tasks[generation] = Task { [self] in
                 await counted {
-                    await run(refresh, of: old, generation, at: host)
+                    await run(for: old, generation, at: host)
                     await place?.settle()
                 }
                 _ = refreshes.withLock { $0.removeValue(forKey: generation) }
@@ -143,7 +136,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         }
     }
 
-    private func run(_ refresh: Refresh, of old: Credential, _ generation: Int, at host: RemoteHost) async {
+    private func run(for old: Credential, _ generation: Int, at host: RemoteHost) async {
         let result: Result<Credential, any Error>
         var isTaken = false
         do {
@@ -228,14 +221,12 @@ extension CredentialKeeper: CacheScopeMember {
         for task in tasks { task.cancel() }
     }
 
-    /// Removes the credential from the place, once.
     private func removeFromPlace() async throws {
         guard let place, !isRemoved.withLock(\.self) else { return }
         let ended = WatchedState<Result<Void, any Error>?>(nil)
         // A task of its own, because a canceled call only stops waiting for the removal.
         Task { [self] in
-            let result: Result<Void, any Error>
-            do {
+            let removal = Task {
                 try await counted {
                     // After any save in progress.
                     let permit = try await saves.take()
@@ -243,10 +234,8 @@ extension CredentialKeeper: CacheScopeMember {
                     try await place.remove()
                     isRemoved.withLock { $0 = true }
                 }
-                result = .success(())
-            } catch {
-                result = .failure(error)
             }
+            let result = await removal.result
             ended.update { $0 = result }
         }
         try await ended.wait { $0 }.get()

@@ -4,15 +4,12 @@
 /// fails the waiters and all requests sent before the refresh ended. The credential then starts a new generation, so that later requests
 /// may trigger a refresh again.
 struct CredentialMachine<Credential: Sendable>: Sendable {
-    /// The next step of a caller.
     enum Step: Sendable {
-        /// Send the request with this credential.
         case use(Credential, generation: Int)
         /// Refresh this credential on behalf of all waiters and report the result.
         case refresh(Credential, generation: Int)
         /// Wait until the refresh of this generation has ended, then ask for the outcome.
         case wait(generation: Int)
-        /// Fail: this request gets no credential.
         case fail(any Error)
     }
 
@@ -24,7 +21,6 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     private(set) var current: Credential
     private(set) var generation = 0
-    /// The first generation of the current credential.
     private var firstGeneration = 0
     /// The last generation with a credential of another process; `nil` without one.
     private var takenGeneration: Int?
@@ -39,7 +35,6 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     /// Whether the credential of a generation is that of another process.
     func isTaken(_ generation: Int) -> Bool { takenGeneration == generation }
 
-    /// Returns the step of a request that needs a credential.
     func wanted() -> Step {
         switch phase {
         case .ready: .use(current, generation: generation)
@@ -73,11 +68,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         return false
     }
 
-    /// Records the end of a refresh.
-    ///
-    /// - Parameters:
-    ///   - passes: Whether a failure is transient, so that the next refresh may succeed.
-    ///   - isTaken: Whether the result is the credential of another process.
+    /// Records the end of a refresh. A failure that `passes` is transient, so the next refresh may succeed.
     mutating func refreshEnded(
         _ result: Result<Credential, any Error>, of refreshed: Int, passes: Bool = false, isTaken: Bool = false
     ) {
@@ -116,7 +107,6 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         phase = .failed(error)
     }
 
-    /// Replaces the credential after a sign-in, unless the scope is closed.
     mutating func replace(by new: Credential) {
         guard !isClosed else { return }
         current = new

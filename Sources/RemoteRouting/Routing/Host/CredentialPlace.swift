@@ -3,7 +3,6 @@ internal import StoreCore
 /// The place in which several processes keep one credential, and the lease under which one of them refreshes it (D11).
 struct CredentialPlace<Credential: Sendable>: Sendable {
     let cacher: any SharedCacher<String, Credential>
-    /// The name of the credential in the place.
     let name: String
     let leaseDuration: Duration
     /// Whether two credentials are the same for the server.
@@ -19,12 +18,10 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
         return outdated.current.map { isSame(kept, $0) } == true ? nil : kept
     }
 
-    /// Keeps the credential of a sign-in.
     func save(_ credential: Credential, at host: any TimeSource) async throws {
         try await cacher.save(CacheRecord(content: credential, fetchedAt: host.date), param: name)
     }
 
-    /// Removes the kept credential.
     func remove() async throws {
         do {
             // A removal from an empty place would create its directory.
@@ -92,7 +89,6 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
         }
     }
 
-    /// Calls the place, and converts its errors.
     private func reached<Value>(_ call: () async throws -> Value) async throws -> Value {
         do {
             return try await call()

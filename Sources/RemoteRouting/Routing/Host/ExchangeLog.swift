@@ -83,10 +83,8 @@ public struct ExchangeLog: Sendable {
         self.write = write
     }
 
-    /// Returns an address without its user and without secret query values.
     package func redacted(_ address: String) -> String { redaction.text(of: address) }
 
-    /// Whether entries omit the value of a field.
     func redacts(_ field: HTTPFields.Field) -> Bool { redaction.fields.contains(field.name.lowercased()) }
 
     func sent(_ request: HTTPRequest) {

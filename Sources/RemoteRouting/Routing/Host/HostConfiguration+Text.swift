@@ -28,12 +28,7 @@ struct HostText {
     private var port: Int?
     private var basePath: RoutePath?
 
-    /// Parses a text.
-    ///
-    /// - Parameters:
-    ///   - text: A text such as `api.example.com`, `[::1]:8080` or `https://api.example.com/v1`.
-    ///   - isAddress: Whether the text must begin with a scheme.
-    /// - Throws: ``RouteFault``.
+    /// Parses a text such as `api.example.com`, `[::1]:8080` or `https://api.example.com/v1`; an address must begin with a scheme.
     init(_ text: String, isAddress: Bool = false) throws(RouteFault) {
         guard !text.isEmpty else { throw HostText.fault("host", "it is empty; use a name such as api.example.com") }
         // Without `://` the text has no scheme: `localhost:8080` would otherwise have the scheme `localhost`.
@@ -75,16 +70,14 @@ struct HostText {
             return
         }
         let digits = bytes[bytes.index(after: colon)...]
-        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-            let port = Int(Substring(digits))
-        else { throw HostText.fault("port", "it is not a number; write a number from 1 to 65535 after the colon") }
+        guard !digits.isEmpty, digits.allSatisfy(\.isDigit), let port = Int(Substring(digits)) else {
+            throw HostText.fault("port", "it is not a number; write a number from 1 to 65535 after the colon")
+        }
         host = String(authority[..<colon])
         self.port = port
     }
 
-    /// Combines the text with the other arguments into a configuration.
-    ///
-    /// - Throws: ``RouteFault`` if the text and an argument contradict each other, or if the host or the port is invalid.
+    /// Combines the text with other arguments, which must not contradict it, and checks the host and the port.
     func configuration(
         scheme: HostConfiguration.Scheme? = nil, port: Int? = nil, basePath: RoutePath = ""
     ) throws(RouteFault) -> HostConfiguration {

@@ -68,9 +68,7 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
         self.init(value)
     }
 
-    /// The scheme, host and port of all requests.
-    ///
-    /// - Throws: ``RouteFault/Code/invalidOrigin``, or the fault of the text.
+    /// The scheme, host and port of all requests; throws ``RouteFault/Code/invalidOrigin``, or the fault of the text.
     func origin() throws(RouteFault) -> WebOrigin {
         if let fault { throw fault }
         return try WebOrigin(scheme: scheme, host: host, port: port)

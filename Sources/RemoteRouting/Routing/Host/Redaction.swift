@@ -1,7 +1,6 @@
 internal import Foundation
 internal import RemoteHTTP
 
-/// Decides which parts of a message may be logged: a pure decision.
 struct Redaction: Sendable {
     /// Further names of secret header fields besides those of `FieldRules`, in lower case.
     var fields: Set<String>
@@ -10,13 +9,11 @@ struct Redaction: Sendable {
 
     static let mark = "<redacted>"
 
-    /// Query names that commonly carry a secret.
     static let secretQueryNames: Set<String> = [
         "access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "key", "password", "passwd", "pwd", "secret",
         "client_secret", "code", "sig", "signature", "x-amz-signature", "x-amz-credential", "x-amz-security-token",
     ]
 
-    /// A field's value, redacted if it is secret.
     func value(of field: HTTPFields.Field) -> String {
         switch field.name.lowercased() {
         case let name where fields.contains(name) || FieldRules.of(name).contains(.secret): Redaction.mark
@@ -53,7 +50,6 @@ struct Redaction: Sendable {
             || plain.split(whereSeparator: { $0 == "[" || $0 == "]" }).contains { queryNames.contains(String($0)) }
     }
 
-    /// The links of a `Link` field, each redacted.
     private func links(_ field: String) -> String {
         field.split(separator: "<", omittingEmptySubsequences: false).map { piece in
             guard let end = piece.firstIndex(of: ">") else { return text(of: String(piece)) }

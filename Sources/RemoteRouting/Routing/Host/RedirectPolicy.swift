@@ -4,7 +4,6 @@ internal import RemoteHTTP
 /// Decides the target of a redirect and the fields that may travel there (RFC 9110 §15.4).
 struct RedirectPolicy {
     enum Decision {
-        /// Returns the response to the caller.
         case stay
         /// Sends this request next, with the fields that may travel to its target.
         case follow(HTTPRequest)
@@ -12,15 +11,9 @@ struct RedirectPolicy {
         case refuse(RemoteError.Code, String)
     }
 
-    /// The maximum number of redirects that one request follows.
     var limit: Int
 
-    /// Decides the step after a response.
-    ///
-    /// - Parameters:
-    ///   - response: The response.
-    ///   - request: Its request, as it was sent.
-    ///   - count: The number of redirects followed before.
+    /// Decides the step after a response to a request as it was sent; `count` redirects were followed before.
     func decide(_ response: HTTPResponse, to request: HTTPRequest, after count: Int) -> Decision {
         // The range check comes first to avoid the array for ordinary responses.
         guard (300..<400).contains(response.status), [301, 302, 303, 307, 308].contains(response.status),
@@ -64,7 +57,6 @@ struct RedirectPolicy {
 }
 
 extension HTTPFields {
-    /// The fields whose names satisfy a predicate.
     func filtered(_ isWanted: (String) -> Bool) -> HTTPFields {
         var copy = self
         for name in Set(fields.map(\.name)) where !isWanted(name) { copy.remove(name) }

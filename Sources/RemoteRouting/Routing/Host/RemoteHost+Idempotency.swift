@@ -32,16 +32,11 @@ extension RemoteHost {
     ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send(_ route: some Routable, idempotencyKey: UUID) async throws {
-        do {
-            try await send(Route(route, idempotencyKey))
-        } catch let error as RemoteError {
-            throw error.ofChange
-        }
+        _ = try await send(route, idempotencyKey: idempotencyKey, as: Empty.self)
     }
 }
 
 extension Route {
-    /// Creates a route with another idempotency key.
     fileprivate init(_ route: some Routable, _ key: UUID) {
         self.init(route)
         options.idempotencyKey = .key(key.uuidString)
@@ -49,7 +44,6 @@ extension Route {
 }
 
 extension RemoteError {
-    /// The same error as the failure of a change with an idempotency key.
     fileprivate var ofChange: RemoteError {
         var copy = self
         copy.changeKind = kindOfChange

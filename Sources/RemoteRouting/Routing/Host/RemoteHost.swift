@@ -96,7 +96,6 @@ public struct RemoteHost: Sendable {
         get { connection.unixSocketPath }
         set { connection.unixSocketPath = newValue }
     }
-    /// The options of the host's connections.
     package var connection = ConnectionOptions()
     /// Creates the decoder of JSON responses.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
@@ -118,20 +117,16 @@ public struct RemoteHost: Sendable {
     public var transport: any Transport
     /// The clock of deadlines, retries and dates; tests pass a `ManualTime`.
     public var time: any TimeSource
-    /// The credentials of requests; `nil` sends none.
     package var authorization: Authorization?
     /// The interceptors of requests, outermost first.
     var requestInterceptors: [any RequestInterceptor] = []
     /// The interceptors of responses; the last one runs first.
     var responseInterceptors: [any ResponseInterceptor] = []
-    /// The log of exchanges; `nil` logs nothing.
     package var log: ExchangeLog?
 
-    /// The permits of exchanges that are not streams.
     var gate: Permits
     /// The permits of streams, which may last as long as their readers want.
     var streamGate: Permits
-    /// The last exchanges, for snapshots.
     let recent = RecentExchanges()
     /// Draws the random part of the delay between attempts.
     package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }

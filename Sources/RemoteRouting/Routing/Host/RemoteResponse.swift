@@ -26,7 +26,6 @@ public struct RemoteResponse<Value> {
     /// The parts of the exchange that determine how long the response may be reused.
     var exchange: CachedExchange
 
-    /// Returns the same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
         RemoteResponse<Other>(
             value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics,
@@ -35,8 +34,6 @@ public struct RemoteResponse<Value> {
 }
 
 extension RemoteResponse<HTTPResponse.Body> {
-    /// The same response with the bytes of a body in memory.
-    ///
     /// Not inlined: its copies would otherwise enlarge the frame of every waiting call.
     @inline(never)
     var whole: RemoteResponse<Data> { map(value.data ?? Data()) }

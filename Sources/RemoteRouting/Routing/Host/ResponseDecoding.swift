@@ -12,7 +12,6 @@ final class ResponseDecoding: Sendable {
     /// The parser of the route or the host; `nil` for the defaults.
     private let parser: (any ResponseParser)?
     private let fallback: JSONParser
-    /// The media type that the route asked for.
     private let accept: MimeType?
 
     convenience init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
@@ -29,8 +28,6 @@ final class ResponseDecoding: Sendable {
     }
 
     /// Decodes the value off the caller's actor, because a large response takes time.
-    ///
-    /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
     @concurrent
     func decode<Value: Decodable & SendableMetatype>(as type: Value.Type) async throws -> sending Value {
         // Both types accept a fixed document, which avoids a second way to construct them.
@@ -56,9 +53,6 @@ final class ResponseDecoding: Sendable {
         }
     }
 
-    /// Makes a value with a function, off the caller's actor.
-    ///
-    /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
     @concurrent
     func parse<Value: Sendable>(by parse: @Sendable (RemoteResponse<Data>) throws -> Value) async throws -> Value {
         try checkType(among: [])
@@ -69,9 +63,7 @@ final class ResponseDecoding: Sendable {
         }
     }
 
-    /// Throws if the response has a media type that was not requested.
-    ///
-    /// - Parameter types: The accepted types besides the route's own. If there are none, any type is accepted.
+    /// Throws if the response has neither one of these media types nor that of the route. If there are none, any type is accepted.
     private func checkType(among types: [MimeType]) throws(RemoteError) {
         let accepted = types + (accept.map { [$0] } ?? [])
         guard !accepted.isEmpty, let field = response.fields["Content-Type"] else { return }
@@ -121,7 +113,6 @@ final class ResponseDecoding: Sendable {
     }
 }
 
-/// Reads the body of an error with the parser of its route or host.
 final class ParsingErrorReader: ErrorReader {
     private let parser: any ResponseParser
     private let response: RemoteResponse<Void>
@@ -136,6 +127,5 @@ final class ParsingErrorReader: ErrorReader {
     }
 }
 
-/// A type whose value may be absent.
 private protocol OptionalValue {}
 extension Optional: OptionalValue {}

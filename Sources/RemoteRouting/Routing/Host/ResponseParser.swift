@@ -48,7 +48,6 @@ public protocol ResponseParser: Sendable {
     func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value
 }
 
-/// The default parser of all types except `Data`.
 struct JSONParser: ResponseParser {
     let makeDecoder: @Sendable () -> JSONDecoder
 
@@ -60,10 +59,8 @@ struct JSONParser: ResponseParser {
 }
 
 extension RemoteHost {
-    /// The parser of a route's responses.
     func parser(for options: RouteOptions) -> any ResponseParser { options.parser ?? parser ?? JSONParser(makeDecoder: makeDecoder) }
 
-    /// The default fields of all requests with the given options.
     func defaults(for options: RouteOptions) -> Headers {
         // An `Accept` among the host's defaults belongs to the host's parser, not to the route's.
         guard options.parser != nil || !defaults.names("Accept") else { return defaults }

@@ -25,7 +25,6 @@ public struct RetryRules: Hashable, Sendable {
     /// Creates the default rules.
     public init() {}
 
-    /// Returns whether a failure is worth another attempt.
     func allow(_ error: RemoteError, of method: HTTPMethod) -> Bool {
         guard methods?.contains(method) ?? true else { return false }
         guard error.stage == .status, let status = error.status else { return errors.contains(error.code) }

@@ -48,7 +48,7 @@ extension RouteCall {
                 throw self.error(for: error, original, or: .interceptorFailed)
             }
             // An interceptor may have replaced the request.
-            request = request.made(like: original)
+            request.source = original.source
         }
         return request
     }
@@ -92,12 +92,11 @@ extension RouteCall {
     /// The permits that the caller of an interceptor holds; `nil` after the interceptor, because a task that it started may run on.
     @TaskLocal private static var held: [WatchedState<Permits?>] = []
 
-    /// The permits from which the call takes one for each exchange.
     private var gate: Permits { isStream ? host.streamGate : host.gate }
 
     /// Waits for a permit of the host; returns `nil` for a call that an interceptor makes while its own stream has a permit.
     ///
-    /// - Throws: ``RemoteError`` that names the limit if a stream waits longer than a head may take; `DeadlinePassed`.
+    /// Throws an error that names the limit if a stream waits longer than a head may take.
     @inline(never)
     private func permit() async throws -> Permits.Permit? {
         // Such a call would wait for itself.
@@ -106,7 +105,7 @@ extension RouteCall {
         sent.withLock { $0.isQueued = true }
         // Streams have no end that a further stream could rely on, and often no overall deadline.
         let limit = isStream ? limits.timeouts.head.map { host.time.now.advanced(by: $0) } : nil
-        let end = [keepsOwnDeadline ? deadline : nil, limit].compactMap { $0 }.min()
+        let end = [limits.deadline, limit].compactMap { $0 }.min()
         do {
             let permit = try await within(end, of: host.time) { try await gate.take() }
             sent.withLock { $0.isQueued = false }
@@ -126,7 +125,6 @@ extension RouteCall {
         return try await RouteCall.$held.withValue(RouteCall.held + [own], operation: operation)
     }
 
-    /// The message of a call that found no place.
     var limitReached: String {
         isStream
             ? "all \(host.limits.concurrentStreams) streams of the host are open; end one of them, or raise limits.concurrentStreams"
@@ -136,7 +134,6 @@ extension RouteCall {
 
     // MARK: Redirects and the body
 
-    /// Sends a request and follows redirects.
     private func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
         var request = first
         var redirects = 0
@@ -288,7 +285,6 @@ extension RouteCall {
         return completed(response)
     }
 
-    /// Logs a response that is ready for its caller.
     @inline(never)
     private func completed(_ response: HTTPResponse) -> HTTPResponse {
         host.log?.completed(response, of: sentRequest)
@@ -297,7 +293,6 @@ extension RouteCall {
 }
 
 extension HTTPResponse {
-    /// The same response with its whole body in memory.
     @inline(never)
     fileprivate func with(_ whole: Data) -> HTTPResponse {
         var copy = self
@@ -310,10 +305,7 @@ extension HTTPResponse {
 extension HTTPResponse.Body {
     /// Returns the first bytes, as far as they arrive within a limit, and ends the exchange if there are more.
     ///
-    /// - Parameters:
-    ///   - count: The maximum number of bytes.
-    ///   - limit: The maximum time, which also limits a body that never ends; `nil` for no limit.
-    ///   - time: The source of time.
+    /// The limit also ends a body that never ends.
     fileprivate func beginning(_ count: Int, within limit: Duration?, of time: any TimeSource) async throws -> Data {
         if let data { return data.prefix(count) }
         let arrived = Lock(Data())

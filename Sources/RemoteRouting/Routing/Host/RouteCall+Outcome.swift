@@ -5,7 +5,6 @@ internal import StoreCore
 // The outcome of a call: its response, or its error.
 
 extension RouteCall {
-    /// Returns a successful response; throws for any other.
     @inline(never)
     func success(_ response: HTTPResponse) throws -> HTTPResponse {
         guard isSuccess(response.status) else { throw failure(of: response) }
@@ -33,7 +32,7 @@ extension RouteCall {
         let status = response.status
         // An origin has no proxy to authenticate to; from it, the status is one of many.
         let isFromProxy = status == 407 && sentRequest.url.scheme == "http" && host.proxy.forwards(to: sentRequest.url.host() ?? "")
-        let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
+        let name = StatusName.names[status].map { "\(status) \($0)" } ?? "\(status)"
         let advice =
             limits.upgrade == nil || status >= 400
             ? "; \(StatusName.advice(for: status))" : " instead of 101; check that the address is that of a WebSocket, without a redirect"
@@ -54,20 +53,16 @@ extension RouteCall {
             duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.status, response.fields))
     }
 
-    /// The metadata that a store needs to cache the response.
     private func cachedExchange(_ status: Int, _ fields: HTTPFields) -> CachedExchange {
         let (last, began, redirects, first) = self.sent.withLock { ($0.request, $0.began, $0.redirects, $0.redirectedFields) }
         let sent = last.fields
         let now = host.time.date
         // Earlier attempts, refreshes and redirects do not age the response (RFC 9111 §4.2.3).
         let duration = (began ?? started).duration(to: host.time.now)
-        var exchange = CachedExchange(
+        return CachedExchange(
             request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
-            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy)
-        exchange.redirects = redirects
-        if let first { exchange.selecting = first }
-        exchange.isPart = isUnrequestedPart(status, fields)
-        return exchange
+            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy, redirectedFields: first,
+            isPart: isUnrequestedPart(status, fields), redirects: redirects)
     }
 
     /// The fields of a request that credentials and interceptors wrote, if a response varies.
@@ -81,7 +76,6 @@ extension RouteCall {
 
     // MARK: Errors
 
-    /// An error about a request, and about its response if there is one.
     func error(
         _ stage: RemoteError.Stage, _ code: RemoteError.Code, _ request: HTTPRequest, _ message: String, status: Int? = nil,
         fields: HTTPFields = HTTPFields(), underlyingError: (any Error)? = nil
@@ -155,18 +149,16 @@ extension RouteCall {
 }
 
 extension RemoteError {
-    /// The maximum number of body bytes that an error keeps.
     static let keptBodyBytes = 65_536
 }
 
 extension RouteFault {
-    /// The message of the error of a request that was not sent because of the fault.
     var refusal: String { "nothing was sent because of the \(part): \(message)" }
 }
 
 /// Names of statuses, and advice on them (RFC 9110 §15 and its registry).
 enum StatusName {
-    private static let names: [Int: String] = [
+    static let names: [Int: String] = [
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
         307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required",
         403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 407: "Proxy Authentication Required",
@@ -179,10 +171,6 @@ enum StatusName {
         508: "Loop Detected", 511: "Network Authentication Required",
     ]
 
-    /// The name of a status; `nil` for an unregistered one.
-    static func of(_ status: Int) -> String? { names[status] }
-
-    /// The remedy for a status, for the error's message.
     static func advice(for status: Int) -> String {
         switch status {
         case 401: "sign in, or check the credentials"

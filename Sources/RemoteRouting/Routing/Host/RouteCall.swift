@@ -29,28 +29,21 @@ final class RouteCall: Sendable {
     let isStream: Bool
     /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
-    /// The statuses outside 2xx that count as a success of this call.
     private let acceptedStatuses: Set<Int>
     let started: MonotonicInstant
-    /// The deadline of the whole call.
     let deadline: MonotonicInstant?
-    /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
+    /// The limits of each exchange.
     ///
-    /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
-    let keepsOwnDeadline: Bool
-    /// The limits of each exchange; they include the call's deadline if the call keeps it itself.
+    /// They include the deadline of a call that takes time only for exchanges and the delays between them. Otherwise a task group watches
+    /// the deadline, which costs as much as the rest of the call.
     let limits: ExchangeLimits
-    /// Guards the record of sent requests.
     let sent: Lock<Sent>
 
     struct Sent {
         /// The request that was sent last, after credentials, interceptors and redirects.
         var request: HTTPRequest
-        /// The number of the attempt, from 1.
         var attempts = 1
-        /// Whether any request of the call may have reached the server.
         var mayHaveArrived = false
-        /// The value of `mayHaveArrived` before the last request.
         var mayHaveArrivedBefore = false
         /// Whether each sent request may be repeated; interceptors and redirects change methods and fields.
         var mayRepeat = true
@@ -67,8 +60,6 @@ final class RouteCall: Sendable {
     /// Builds the request of a route.
     ///
     /// Not inlined: the parts of a request would otherwise stay in the caller's frame until the response arrives.
-    ///
-    /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/build``.
     @inline(never)
     convenience init(
         _ original: some Routable, at host: RemoteHost, _ delivery: Delivery, accepting statuses: Set<Int> = [],
@@ -85,14 +76,6 @@ final class RouteCall: Sendable {
     /// Creates the same call, starting now, with other header fields.
     ///
     /// The new call keeps the cookie generation of the old one, so clearing the jar in between ends both.
-    ///
-    /// - Parameters:
-    ///   - call: The call that has the request.
-    ///   - host: The host whose settings apply.
-    ///   - delivery: The form of the body.
-    ///   - statuses: The statuses outside 2xx that count as a success.
-    ///   - change: Changes the header of the request.
-    /// - Throws: ``RemoteError`` if a field is invalid.
     convenience init(
         repeating call: RouteCall, at host: RemoteHost, _ delivery: Delivery, accepting statuses: Set<Int> = [],
         _ change: (inout HTTPFields) throws(RouteFault) -> Void
@@ -120,7 +103,7 @@ final class RouteCall: Sendable {
         let timeouts = options.timeouts.or(host.timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
         // A jar may wait for its cacher.
-        keepsOwnDeadline =
+        let keepsOwnDeadline =
             !isStream && SystemTransport.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
             && host.responseInterceptors.isEmpty && cookies == nil
         var limits = ExchangeLimits(
@@ -163,7 +146,6 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// The request that was sent last, after credentials, interceptors and redirects.
     var sentRequest: HTTPRequest { sent.withLock(\.request) }
 
     /// Whether any request of the call, in this or an earlier attempt, may have reached the server.
@@ -183,19 +165,15 @@ final class RouteCall: Sendable {
 
     // MARK: Attempts
 
-    /// Sends the request until it succeeds or fails for good.
-    ///
-    /// - Returns: The response with its body, as bytes or as a stream according to the call's delivery.
-    /// - Throws: ``RemoteError``.
+    /// Sends the request until it succeeds or fails for good with a ``RemoteError``.
     func run() async throws -> RemoteResponse<HTTPResponse.Body> {
         do {
-            return conclusion(try await keepsOwnDeadline ? attempts() : attemptsUntilDeadline())
+            return conclusion(try await limits.deadline == deadline ? attempts() : attemptsUntilDeadline())
         } catch {
             throw finalError(for: error)
         }
     }
 
-    /// Sends the request and prepares the decoding of the response.
     func decoding() async throws -> ResponseDecoding {
         decoding(of: try await run())
     }
@@ -205,7 +183,6 @@ final class RouteCall: Sendable {
         ResponseDecoding(response.whole, request.method, options, at: host)
     }
 
-    /// Sends the request and decodes the response.
     func value<Value: Decodable & SendableMetatype>(as type: Value.Type) async throws -> sending Value {
         try await decoding().decode(as: type)
     }
@@ -225,7 +202,6 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Waits until the start of the next attempt, or throws a final error.
     @inline(never)
     private func waitForNextAttempt(after error: any Error) async throws {
         try await host.time.sleep(until: nextAttempt(after: error))
@@ -246,7 +222,6 @@ final class RouteCall: Sendable {
 
     // MARK: Credentials
 
-    /// Performs one attempt and returns its successful response.
     private func authorizedAttempt() async throws -> HTTPResponse {
         guard let authorization = host.authorization, options.requiresAuth ?? true else {
             return try success(await exchange(request))
@@ -313,18 +288,11 @@ extension ExchangeLimits.Timeouts {
     }
 }
 
-/// The deadline of an operation passed.
 struct DeadlinePassed: Error {}
 
-/// Runs an operation and cancels it at a deadline.
+/// Runs an operation, and cancels it at a deadline and throws ``DeadlinePassed``; the operation must end soon after it is canceled.
 ///
 /// Not inlined: the task group would otherwise enlarge the frames of callers without a deadline.
-///
-/// - Parameters:
-///   - deadline: The deadline; `nil` for none.
-///   - time: The clock.
-///   - operation: The operation; it must end soon after it is canceled.
-/// - Throws: ``DeadlinePassed``, or the error of the operation.
 @inline(never)
 func within<Value: Sendable>(
     _ deadline: MonotonicInstant?, of time: any TimeSource, _ operation: @escaping @Sendable () async throws -> Value
@@ -352,13 +320,7 @@ extension RemoteHost {
         }
     }
 
-    /// The delay before the next attempt after a failure; `nil` if the failure is final.
-    ///
-    /// - Parameters:
-    ///   - error: The error of the attempt; ``RemoteError/mayRepeat`` says whether the request may be sent again at all.
-    ///   - attempt: The number of the attempt, from 1.
-    ///   - now: The present moment.
-    ///   - deadline: The deadline of the whole call.
+    /// The delay before the next attempt after the failure of an attempt, numbered from 1; `nil` if the failure is final.
     func delay(after error: RemoteError, attempt: Int, at now: MonotonicInstant, until deadline: MonotonicInstant?) -> Duration? {
         guard error.isRetryable else { return nil }
         var single = error

@@ -37,12 +37,10 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         lines.append(Line(name: name, value: value))
     }
 
-    /// Appends the lines of other headers, except those with a name.
     mutating func append(contentsOf other: Headers, except name: String) {
         lines += other.lines.filter { !$0.name.equalsIgnoringCase(name) }
     }
 
-    /// Whether a line sets or removes a name.
     func names(_ name: String) -> Bool { lines.contains { $0.name.equalsIgnoringCase(name) } }
 
     /// Removes the host's default of a name and all earlier fields with that name.

@@ -2,7 +2,6 @@ internal import RemoteHTTP
 
 /// Flattens parameters into the name–value pairs of queries and forms.
 struct PairEncoder {
-    /// A name with an optional value.
     struct Pair: Equatable {
         var name: String
         var value: String?
@@ -10,9 +9,6 @@ struct PairEncoder {
 
     var style: ParameterStyle
 
-    /// The pairs, in the order of the parameters.
-    ///
-    /// - Throws: ``RouteFault`` for NaN, infinity, a date without a strategy, and a shape that pairs cannot express.
     func pairs(of parameters: Parameters) throws(RouteFault) -> [Pair] {
         var pairs: [Pair] = []
         pairs.reserveCapacity(parameters.elements.count)
@@ -93,22 +89,6 @@ struct PairEncoder {
     private func text(of value: ParameterValue, named name: String) throws(RouteFault) -> String {
         switch try style.scalar(of: value, named: name) {
         case .text(let text), .literal(let text): text
-        }
-    }
-}
-
-extension ParameterStyle {
-    /// The text of a single value.
-    func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> ParameterScalar {
-        switch value.kind {
-        case .text(let text): return .text(text)
-        case .flag(let flag): return .literal(flag ? "true" : "false")
-        case .integer(let digits), .fraction(let digits): return .literal(digits)
-        case .date(let date): return try scalar(of: date, name: name)
-        case .notFinite:
-            throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can parse; leave it out")
-        case .absent, .valueless, .list, .fields:
-            throw RouteFault(.unsupportedShape, in: "parameter \(name)", "one value is needed here; pass a text, number, date or flag")
         }
     }
 }

@@ -51,7 +51,6 @@ public struct ParameterStyle: Sendable {
     }
 }
 
-/// The text of a date or number.
 enum ParameterScalar: Equatable {
     case text(String)
     /// Digits and signs, which JSON writes without quotes.
@@ -59,8 +58,20 @@ enum ParameterScalar: Equatable {
 }
 
 extension ParameterStyle {
-    /// The text of a date; `name` identifies the parameter in a fault.
-    func scalar(of date: Date, name: String) throws(RouteFault) -> ParameterScalar {
+    func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> ParameterScalar {
+        switch value.kind {
+        case .text(let text): return .text(text)
+        case .flag(let flag): return .literal(flag ? "true" : "false")
+        case .integer(let digits), .fraction(let digits): return .literal(digits)
+        case .date(let date): return try scalar(of: date, name: name)
+        case .notFinite:
+            throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can parse; leave it out")
+        case .absent, .valueless, .list, .fields:
+            throw RouteFault(.unsupportedShape, in: "parameter \(name)", "one value is needed here; pass a text, number, date or flag")
+        }
+    }
+
+    private func scalar(of date: Date, name: String) throws(RouteFault) -> ParameterScalar {
         guard let dates else {
             throw RouteFault(
                 .noDateStrategy, in: "parameter \(name)",

@@ -16,12 +16,8 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         var value: ParameterValue
     }
 
-    /// The names and values, in order.
     var elements: [Element]
 
-    /// Creates parameters.
-    ///
-    /// - Parameter elements: The names and values, in order.
     init(_ elements: [Element]) {
         self.elements = elements
     }

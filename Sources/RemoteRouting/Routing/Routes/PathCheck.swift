@@ -2,7 +2,6 @@ internal import RemoteHTTP
 
 /// Finds the parts that make a path dangerous (RFC 3986 §3.3, §5.2.4).
 struct PathCheck {
-    /// The byte offsets of empty values.
     var emptyValues: [Int] = []
 
     /// The fault of a value before it is encoded; `nil` if it is valid.
@@ -14,7 +13,6 @@ struct PathCheck {
         return nil
     }
 
-    /// The fault of a path with encoded values; `nil` if it is valid.
     func firstFault(in path: String) -> RouteFault? {
         if path.isEmpty, emptyValues.isEmpty { return nil }
         let bytes = Array(path.utf8)
@@ -95,14 +93,5 @@ struct PathCheck {
 
 extension UInt8 {
     /// Whether the byte may occur unescaped in a path: a `pchar` of RFC 3986 §3.3, or the slash.
-    fileprivate var isPathByte: Bool {
-        if isASCIIAlphanumeric { return true }
-        switch self {
-        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"), UInt8(ascii: ":"),
-            UInt8(ascii: "@"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("),
-            UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
-            return true
-        default: return false
-        }
-    }
+    fileprivate var isPathByte: Bool { isASCIIAlphanumeric || "/-._~:@!$&'()*+,;=".utf8.contains(self) }
 }

@@ -1,8 +1,6 @@
-// The two encodings of bytes in addresses and forms.
-
 internal import RemoteHTTP
 
-/// The set of unescaped bytes, and the form of a space.
+/// An encoding of bytes in addresses or forms: the set of unescaped bytes, and the form of a space.
 enum PercentEncoding {
     /// RFC 3986 §2.3: letters, digits and `-._~` stay; a space is `%20`.
     case component
@@ -19,7 +17,6 @@ enum PercentEncoding {
         }
     }
 
-    /// Appends the encoded UTF-8 bytes of a text.
     func append(_ text: some StringProtocol, to output: inout [UInt8]) {
         for byte in text.utf8 {
             if keeps(byte) {
@@ -27,12 +24,13 @@ enum PercentEncoding {
             } else if byte == UInt8(ascii: " "), self == .form {
                 output.append(UInt8(ascii: "+"))
             } else {
-                output.appendEscape(of: byte)
+                output.append(UInt8(ascii: "%"))
+                output.append(WebAddress.digits[Int(byte >> 4)])
+                output.append(WebAddress.digits[Int(byte & 0xF)])
             }
         }
     }
 
-    /// The encoded form of a text.
     func encode(_ text: some StringProtocol) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
@@ -41,16 +39,7 @@ enum PercentEncoding {
     }
 }
 
-extension [UInt8] {
-    fileprivate mutating func appendEscape(of byte: UInt8) {
-        append(UInt8(ascii: "%"))
-        append(UInt8.hexDigits[Int(byte >> 4)])
-        append(UInt8.hexDigits[Int(byte & 0xF)])
-    }
-}
-
 extension Collection<UInt8> {
-    /// The byte of the escape at an index; `nil` if there is no escape.
     func escape(at start: Index) -> UInt8? {
         guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,
             let low = index(start, offsetBy: 2, limitedBy: endIndex), low != endIndex,
@@ -58,8 +47,4 @@ extension Collection<UInt8> {
         else { return nil }
         return upper << 4 | lower
     }
-}
-
-extension UInt8 {
-    fileprivate static let hexDigits = Array("0123456789ABCDEF".utf8)
 }

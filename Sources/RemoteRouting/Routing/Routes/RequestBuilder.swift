@@ -5,13 +5,9 @@ package import RemoteHTTP
 package struct RequestBuilder: Sendable {
     /// The origin of all requests, unless a route has a port of its own.
     package var origin: WebOrigin
-    /// The path that precedes every route's path.
     package var basePath: RoutePath
-    /// The header fields of every request unless its route replaces them.
     package var defaults: Headers
-    /// The style of lists and dates, unless the route has its own.
     package var parameterStyle: ParameterStyle
-    /// Creates the encoder of JSON bodies.
     package var makeJSONEncoder: @Sendable () -> JSONEncoder
 
     package init(
@@ -25,9 +21,6 @@ package struct RequestBuilder: Sendable {
         self.makeJSONEncoder = makeJSONEncoder
     }
 
-    /// Builds the request of a route.
-    ///
-    /// - Throws: ``RouteFault`` if the route breaks a rule; nothing is sent.
     package func request(for original: some Routable) throws(RouteFault) -> HTTPRequest {
         // Reads each property once: interceptors must see the route that was sent, even if a computed property changes.
         let route = Route(original)

@@ -7,12 +7,9 @@ package enum RouteTarget: Sendable {
     case page(OriginReference)
     /// A link as a server sent it, and the address of the response that contains it.
     case link(String, from: URL)
-    /// An address that the app holds.
     case address(URL)
 
-    /// Returns the URL at an origin.
-    ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address is malformed or has another origin.
+    /// Returns the URL at an origin; throws ``RouteFault/Code/foreignOrigin`` if the address is malformed or has another origin.
     func resolved(at origin: WebOrigin) throws(RouteFault) -> URL {
         let reference: OriginReference
         switch self {

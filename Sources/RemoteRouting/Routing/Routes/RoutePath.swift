@@ -19,12 +19,6 @@ public struct RoutePath: Hashable, Sendable {
     private var emptyValues: [Int] = []
     private var fault: RouteFault?
 
-    /// Creates an empty path, which means the host's base path.
-    init() {}
-
-    /// The path in its encoded form.
-    ///
-    /// - Throws: ``RouteFault`` if the path breaks a rule.
     func encoded() throws(RouteFault) -> String {
         if let fault { throw fault }
         if let fault = PathCheck(emptyValues: emptyValues).firstFault(in: text) { throw fault }

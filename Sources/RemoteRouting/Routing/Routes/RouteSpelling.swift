@@ -165,9 +165,6 @@ extension _RouteProperties {
     @_documentation(visibility: internal) public var url: _NoMember { _NoMember() }
     /// Not a member of a route: it is the host's.
     @_documentation(visibility: internal) public var baseURL: _NoMember { _NoMember() }
-}
-
-extension _RouteProperties {
     /// Not a member of a route: they are a part of `options`.
     @_documentation(visibility: internal) public var tags: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.

@@ -43,9 +43,6 @@ public struct RouteTags: Sendable {
     /// In the order in which they were set. An array, because a linear search is cheaper for few tags.
     private var tags: [any Tag] = []
 
-    /// Creates an empty collection of tags.
-    init() {}
-
     /// The value of a key; `nil` removes it.
     ///
     /// - Complexity: O(*n*) in the number of tags.
@@ -67,14 +64,12 @@ public struct RouteTags: Sendable {
 
     var isEmpty: Bool { tags.isEmpty }
 
-    /// The tags that logs may show.
     var logged: RouteTags {
         var copy = self
         copy.tags.removeAll { $0.text == nil }
         return copy
     }
 
-    /// A tag with the type of its key erased.
     private protocol Tag: Sendable {
         /// The key's name and the value; `nil` if logs must not show them.
         var text: String? { get }
@@ -122,13 +117,6 @@ extension HTTPRequest {
 
     /// The tags of the route; none without a route.
     public var tags: RouteTags { origin?.value.options.tags ?? RouteTags() }
-
-    /// Returns the same request with the route of another request.
-    func made(like other: HTTPRequest) -> HTTPRequest {
-        var copy = self
-        copy.source = other.source
-        return copy
-    }
 
     private var origin: Box<Route>? { source as? Box<Route> }
 }

@@ -12,21 +12,17 @@ struct CacheNotes: Codable, Hashable, Sendable {
     /// The maximum number of bytes of the kept fields and of `Vary`, and the maximum number of nominated fields.
     static let (textLimit, nameLimit) = (4096, 64)
 
-    /// The lines of the kept fields.
     var fields: [String: [String]] = [:]
     /// Digests of the request fields that `Vary` nominates, by their names in lower case; `*` stands for all fields. `nil` without such
     /// fields.
     private(set) var selection: [String: String]?
 
-    /// Reads the notes of a validator; `nil` if it has none.
     init?(_ validator: Validator?) {
-        guard let notes = validator?.notes else { return nil }
         // Ignores the reason: notes of another form say nothing about the content.
-        guard let read = try? JSONDecoder().decode(CacheNotes.self, from: Data(notes.utf8)) else { return nil }
+        guard let notes = validator?.notes, let read = try? JSONDecoder().decode(Self.self, from: Data(notes.utf8)) else { return nil }
         self = read
     }
 
-    /// Collects the notes of a response.
     init(_ exchange: CachedExchange) {
         for name in CacheNotes.names {
             let lines = exchange.response.values(of: name)
@@ -39,10 +35,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
         }
     }
 
-    /// Whether a validator may have a selection; saves reading the notes of most.
-    static func mayHaveSelection(_ validator: Validator) -> Bool { validator.notes?.contains("\"selection\"") == true }
-
-    /// The notes as text; `nil` if they say nothing.
     var text: String? {
         guard !fields.isEmpty || selection != nil else { return nil }
         let encoder = JSONEncoder()
@@ -51,7 +43,6 @@ struct CacheNotes: Codable, Hashable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Whether the fields of a request select the content.
     func isSelected(by request: HTTPFields) -> Bool {
         selection?.allSatisfy { name, digest in CacheNotes.digest(of: name, in: request) == digest } ?? true
     }
@@ -66,10 +57,7 @@ struct CacheNotes: Codable, Hashable, Sendable {
 extension Validator {
     /// The validator that a store saves with the content of a response: its tag and date, and the notes on the response.
     ///
-    /// - Parameters:
-    ///   - own: The validator of the response, or of the app's page function.
-    ///   - exchange: The exchange that fetched or confirmed the content.
-    ///   - keepsFields: Whether a later 304 is merged into the fields of the response.
+    /// A later 304 is merged into the fields of the response if the notes keep them.
     init?(_ own: Validator?, notesOf exchange: CachedExchange, keepsFields: Bool = true) {
         var notes = CacheNotes(exchange)
         // Without a validator, no 304 follows.
@@ -82,7 +70,8 @@ extension Validator {
 
     /// Returns whether the request of a call has the values of all fields that selected the version (RFC 9111 §4.1); sends nothing.
     func fits(_ call: () throws -> RouteCall) async -> Bool {
-        guard CacheNotes.mayHaveSelection(self) else { return true }
+        // Saves reading the notes of most validators.
+        guard notes?.contains("\"selection\"") == true else { return true }
         guard let notes = CacheNotes(self) else { return false }
         // Ignores the reason: the request that follows meets the same failure.
         guard let fields = try? await call().selectingFields() else { return false }
@@ -93,16 +82,12 @@ extension Validator {
 extension CachedExchange {
     /// The lower-case names of the request fields that `Vary` nominates, with `*` for any field; `nil` if there are too many. Omits
     /// `Accept-Encoding`, because bodies are decoded.
-    private var variedNames: Set<String>? {
+    var variedNames: Set<String>? {
         let lines = response.values(of: "Vary") + redirects.flatMap(\.vary)
         guard lines.byteCount <= CacheNotes.textLimit else { return nil }
-        let names = lines.flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
-        let varied = Set(names).subtracting(["", "accept-encoding"])
+        let varied = lines.fieldNames.subtracting(["", "accept-encoding"])
         return varied.count <= CacheNotes.nameLimit ? varied : nil
     }
-
-    /// Whether `Vary` nominates more fields than the notes can keep.
-    var nominatesTooMany: Bool { variedNames == nil }
 
     /// The names of the request fields that selected the response; `*` alone if any field may have selected it.
     var selectingNames: [String] {
@@ -143,6 +128,11 @@ extension HTTPFields {
 
 extension [String] {
     fileprivate var byteCount: Int { reduce(0) { $0 + $1.utf8.count } }
+
+    /// The names in the lines of a `Vary` field, in lower case.
+    var fieldNames: Set<String> {
+        Set(flatMap { $0.split(separator: ",") }.map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() })
+    }
 }
 
 extension RouteCall {

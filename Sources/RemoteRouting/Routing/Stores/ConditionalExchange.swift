@@ -7,28 +7,17 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     let host: RemoteHost
     /// Whether the app may give its content a freshness that no message states.
     var mayHaveOwnFreshness = false
-    /// Converts a successful response to a value.
     let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
-    /// The result of a conditional request.
     enum ConditionalResponse: Sendable {
         case modified(RemoteResponse<Value>)
         /// The confirmation itself may state new page links.
         case notModified(Freshness, Validator?, RemoteResponse<Data>)
     }
 
-    /// Sends a route, with the store's validator if it has one.
-    ///
-    /// - Parameters:
-    ///   - route: The route to send.
-    ///   - reference: A page link, which replaces the path and the query.
-    ///   - validator: The validator of the store's version; sent with GET and HEAD only.
-    /// - Throws: ``RemoteError``.
-    func send(
-        _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
-    ) async throws -> ConditionalResponse {
+    /// Sends a route, with the store's validator if it has one; only GET and HEAD carry it.
+    func send(_ route: some Routable, revalidating validator: Validator?) async throws -> ConditionalResponse {
         var request = Route(route)
-        if let reference { request.options.target = .page(reference) }
         // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
         request.options.isConditional = isRead
@@ -64,17 +53,6 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     }
 }
 
-extension RemoteHost {
-    /// Returns whether a saved version fits the request of a route, at a page link if there is one.
-    func accepts(_ validator: Validator, _ original: Route, at reference: OriginReference? = nil) async -> Bool {
-        await validator.fits {
-            var route = original
-            if let reference { route.options.target = .page(reference) }
-            return try RouteCall(route, at: self, .whole)
-        }
-    }
-}
-
 extension RemoteError.Code {
     /// The next or previous link of a page leads to another origin.
     public static let foreignPageLink = RemoteError.Code(rawValue: "foreignPageLink")
@@ -88,9 +66,7 @@ extension HTTPFields {
 }
 
 extension Headers {
-    /// Replaces the route's conditions with those of a store.
-    ///
-    /// - Returns: Whether the validator has any condition; if not, the fields are unchanged.
+    /// Replaces the route's conditions with those of a store; returns whether there are any, and otherwise keeps the fields.
     fileprivate mutating func replace(withConditionsOf validator: Validator, now: Date) -> Bool {
         var others = self
         others.removeConditions()
@@ -107,7 +83,6 @@ extension Headers {
 private let conditionNames = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"]
 
 extension HTTPFields {
-    /// Removes the conditions of a request (RFC 9110 §13.1).
     mutating func removeConditions() {
         for name in conditionNames { remove(name) }
     }

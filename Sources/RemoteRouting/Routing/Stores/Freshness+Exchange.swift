@@ -1,5 +1,5 @@
-package import Foundation
-package import RemoteHTTP
+internal import Foundation
+internal import RemoteHTTP
 public import StoreCore
 
 // Implements the rules of a private cache (RFC 9111) and the stale windows of RFC 5861. Ignores `s-maxage`, `proxy-revalidate`, `private`
@@ -21,10 +21,7 @@ extension Freshness {
     /// - Parameter response: A response of a ``RemoteHost``.
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
-    /// Creates the freshness that the origin of a response specified.
-    ///
-    /// - Parameter exchange: The header fields, and the times of the exchange.
-    package init(of exchange: CachedExchange) {
+    init(of exchange: CachedExchange) {
         self.init(ofLast: exchange)
         for hop in exchange.redirects {
             if hop.freshness.storage == .forbidden { storage = .forbidden }
@@ -37,7 +34,6 @@ extension Freshness {
         }
     }
 
-    /// Creates the freshness that the last response of an exchange specified.
     private init(ofLast exchange: CachedExchange) {
         let control = CacheControl(exchange.response)
         let forbidsStorage =
@@ -119,57 +115,38 @@ extension CachedExchange {
 
     /// Whether the response varies by a field that the store's key does not cover (RFC 9111 §4.1).
     fileprivate var variesBeyondItsKey: Bool {
-        if nominatesTooMany { return true }
-        return response.values(of: "Vary").contains { line in
-            line.split(separator: ",").contains { name in
-                let name = name.filter { $0 != " " && $0 != "\t" }.lowercased()
-                if name == "*" || changingFields.contains(name) { return true }
-                // The store's key does not cover credentials and cookies, even if the route sets them.
-                return (name == "authorization" || name == "cookie") && request[name] != nil
-            }
+        if variedNames == nil { return true }
+        return response.values(of: "Vary").fieldNames.contains { name in
+            if name == "*" || changingFields.contains(name) { return true }
+            // The store's key does not cover credentials and cookies, even if the route sets them.
+            return (name == "authorization" || name == "cookie") && request[name] != nil
         }
     }
 }
 
 /// The parts of an exchange that determine the freshness of its response.
-package struct CachedExchange: Sendable {
-    /// The header fields of the request as sent on the wire.
-    package var request: HTTPFields
-    /// The header fields of the response.
-    package var response: HTTPFields
+struct CachedExchange: Sendable {
+    var request: HTTPFields
+    var response: HTTPFields
     /// The time at which the request was sent, on the wall clock.
-    package var requestedAt: Date
+    var requestedAt: Date
     /// The time at which the response head arrived, on the wall clock.
-    package var respondedAt: Date
+    var respondedAt: Date
     /// The names, in lower case, of fields that credentials and interceptors wrote; the store's key does not cover them.
-    package var changingFields: Set<String>
-    package var policy: RouteOptions.CachePolicy
-    /// The header fields of the first request, before redirects, which select the response.
-    var selecting: HTTPFields
+    var changingFields: Set<String>
+    var policy = RouteOptions.CachePolicy.followOrigin
+    /// The header fields of the first request, if it was redirected.
+    var redirectedFields: HTTPFields?
     /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
     var isPart = false
-    /// The redirects that led to the response.
     var redirects: [RedirectFreshness] = []
 
-    package init(
-        request: HTTPFields = HTTPFields(), response: HTTPFields, requestedAt: Date, respondedAt: Date,
-        changingFields: Set<String> = [], policy: RouteOptions.CachePolicy = .followOrigin
-    ) {
-        self.request = request
-        selecting = request
-        self.response = response
-        self.requestedAt = requestedAt
-        self.respondedAt = respondedAt
-        self.changingFields = changingFields
-        self.policy = policy
-    }
+    var selecting: HTTPFields { redirectedFields ?? request }
 }
 
-/// The period for which a store may rely on a redirect.
 struct RedirectFreshness: Sendable {
     let freshness: Freshness
     let isPermanent: Bool
-    /// The `Vary` lines of the redirect.
     let vary: [String]
 
     init(_ response: HTTPResponse, to request: HTTPRequest, changing: Set<String>, at now: Date) {

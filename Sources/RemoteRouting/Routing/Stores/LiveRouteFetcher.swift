@@ -69,11 +69,8 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
             private var commentsSeen = 0
             private var isOver = false
             private var confirms: Bool
-            /// The notes on the fields that selected the response.
             private var notes: String?
-            /// The method and the address of the connection.
             private var operation = ""
-            /// Whether a lost or closed connection may be followed by another.
             private var reconnects = true
             /// Whether each connection has another idempotency key, so that the next one would not repeat the same request.
             private let isSentOnce: Bool
@@ -178,6 +175,19 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
 @available(*, unavailable)
 extension LiveRouteFetcher.Values.Iterator: Sendable {}
 
+extension LiveValue where Content: Decodable {
+    /// The whole content, from the JSON of an event or a message.
+    init(json: Data, by decoder: JSONDecoder, of part: String) throws {
+        do {
+            self = .content(try decoder.decode(Content.self, from: json))
+        } catch {
+            throw RemoteError(
+                .decode, .undecodable, operation: "reading \(part)s",
+                "the data of the \(part) is not a \(Content.self); compare the type with the data", underlyingError: error)
+        }
+    }
+}
+
 extension RemoteHost {
     /// Creates a fetcher that follows the server-sent events of each key's route, with the whole content in each event.
     ///
@@ -193,17 +203,7 @@ extension RemoteHost {
     public func liveFetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> LiveRouteFetcher<Param, Content> {
-        let makeDecoder = makeDecoder
-        return liveFetcher(
-            reading: { event in
-                do {
-                    return .content(try makeDecoder().decode(Content.self, from: Data(event.data.utf8)))
-                } catch {
-                    throw RemoteError(
-                        .decode, .undecodable, operation: "reading events",
-                        "the data of an event is not a \(Content.self); compare the type with the data", underlyingError: error)
-                }
-            }, route)
+        liveFetcher(reading: { try LiveValue<Content>(json: Data($0.data.utf8), by: makeDecoder(), of: "event") }, route)
     }
 
     /// Creates a fetcher that follows the server-sent events of each key's route, and reads each event with a custom function.

@@ -68,16 +68,13 @@ public struct LiveSocketFetcher<Param: Hashable & Sendable, Content: Sendable>: 
 
             private mutating func connect() async throws {
                 let fetcher = values.fetcher
-                let opened = try await fetcher.open(values.param)
+                // The store counts failed connections.
+                let opened = try await fetcher.host.withoutRetries.webSocket(
+                    for: Route(fetcher.route(values.param)), options: fetcher.options)
                 for message in try fetcher.greeting(values.param, values.last) { try await opened.send(message) }
                 (socket, messages) = (opened, opened.makeAsyncIterator())
             }
         }
-    }
-
-    private func open(_ param: Param) async throws -> WebSocket {
-        // The store counts failed connections.
-        try await host.with { $0.retry = .never }.webSocket(for: Route(route(param)), options: options)
     }
 }
 
@@ -95,18 +92,8 @@ extension RemoteHost {
         of type: Content.Type = Content.self, options: WebSocket.Options = WebSocket.Options(),
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> LiveSocketFetcher<Param, Content> {
-        let makeDecoder = makeDecoder
-        return socketFetcher(
-            options: options,
-            reading: { message in
-                do {
-                    return .content(try makeDecoder().decode(Content.self, from: message.bytes))
-                } catch {
-                    throw RemoteError(
-                        .decode, .undecodable, operation: "reading messages",
-                        "a message is not a \(Content.self); compare the type with the message", underlyingError: error)
-                }
-            }, route)
+        socketFetcher(
+            options: options, reading: { try LiveValue<Content>(json: $0.bytes, by: makeDecoder(), of: "message") }, route)
     }
 
     /// Creates a fetcher that follows the WebSocket of each key's route, and reads each message with a custom function.

@@ -9,9 +9,7 @@ package struct OriginReference: Hashable, Sendable {
     /// The path and the query as sent on the wire; begins with a single slash.
     package let text: String
 
-    /// Creates a reference from a saved text.
-    ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the text is malformed or could lead to another origin.
+    /// Checks a saved text; throws ``RouteFault/Code/foreignOrigin`` if it is malformed or could lead to another origin.
     package init(kept text: String) throws(RouteFault) {
         guard text.hasPrefix("/"), !text.hasPrefix("//"), text.utf8.allSatisfy(\.isReferenceByte) else { throw OriginReference.refused }
         let path = text.prefix { $0 != "?" }
@@ -21,12 +19,8 @@ package struct OriginReference: Hashable, Sendable {
         self.text = text
     }
 
-    /// Resolves a link (RFC 3986 §5.2), and removes its origin.
+    /// Resolves a link of a response (RFC 3986 §5.2), and removes its origin.
     ///
-    /// - Parameters:
-    ///   - link: An absolute or relative reference.
-    ///   - base: The URL of the response that contains the link.
-    ///   - origin: The only origin that the link may lead to.
     /// - Throws: ``RouteFault/Code/foreignOrigin`` if the link leads to another origin or is malformed.
     package init(link: String, from base: URL, at origin: WebOrigin) throws(RouteFault) {
         guard let url = WebAddress.resolve(link, from: base), WebOrigin(of: url) == origin else { throw OriginReference.refused }
@@ -36,9 +30,6 @@ package struct OriginReference: Hashable, Sendable {
 
     /// Creates the reference of an address that the app holds, so that a segment may be the escaped name of any file.
     ///
-    /// - Parameters:
-    ///   - address: An absolute address.
-    ///   - origin: The only origin that the address may have.
     /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has another origin, is malformed, or has a segment `.` or `..` with an
     ///   escaped dot.
     package init(address: URL, at origin: WebOrigin) throws(RouteFault) {
@@ -57,7 +48,6 @@ package struct OriginReference: Hashable, Sendable {
 
     /// Creates the reference of an address that the program has chosen, so that its segments may look like encoded dots or slashes.
     ///
-    /// - Parameter address: An address without dot segments.
     /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has a character that cannot be sent.
     package init(chosen address: URIReference) throws(RouteFault) {
         let path = address.path.isEmpty ? "/" : address.path
@@ -66,7 +56,6 @@ package struct OriginReference: Hashable, Sendable {
         self.text = text
     }
 
-    /// Returns the URL of the reference at an origin.
     func resolved(at origin: WebOrigin) throws(RouteFault) -> URL {
         try origin.url(origin.description + text)
     }

@@ -85,8 +85,8 @@ extension RemoteHost {
         }
     }
 
-    /// The same host without retries, because the outbox makes all attempts.
-    private var withoutRetries: RemoteHost { with { $0.retry = .never } }
+    /// The same host without retries, because the outbox or the store makes all attempts.
+    var withoutRetries: RemoteHost { with { $0.retry = .never } }
 
     private func explained<Result: Sendable>(
         _ explaining: (RemoteError) -> String?, _ send: () async throws -> Result

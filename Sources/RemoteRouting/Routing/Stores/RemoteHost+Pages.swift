@@ -43,7 +43,9 @@ extension RemoteHost {
             if page.nextKey == nil, !response.fields.hasReadableLinks { page.guessedEnd = .malformedLink }
             return page
         } request: { param, cursor in
-            (route(param), try cursor.map { try self.reference($0.value) })
+            var page = Route(route(param))
+            if let cursor { page.options.target = .page(try self.reference(cursor.value)) }
+            return page
         } links: {
             try self.links(of: $0, $1)
         }
@@ -78,8 +80,8 @@ extension RemoteHost {
             try await self.page(of: response, route, type) { body in
                 Page(try elements(body), nextKey: next(body), prevKey: prev(body))
             }
-        } request: { param, cursor in
-            (route(param, cursor), nil)
+        } request: {
+            Route(route($0, $1))
         }
     }
 
@@ -111,8 +113,8 @@ extension RemoteHost {
     ) -> RoutePageFetcher<Param, Element> {
         RoutePageFetcher(at: self, mayHaveOwnFreshness: true) { response, route, _ in
             try await ResponseDecoding(response, of: route, at: self).parse(by: parse)
-        } request: { param, cursor in
-            (route(param, cursor), nil)
+        } request: {
+            Route(route($0, $1))
         }
     }
 }
@@ -175,7 +177,7 @@ extension RemoteHost {
                 return Page(elements, nextKey: next?.key, guessedEnd: next == nil ? .largestNumber : nil)
             }
         } request: { param, cursor in
-            (route(param, try cursor.map { try self.number($0.value).number } ?? first), nil)
+            Route(route(param, try cursor.map { try self.number($0.value).number } ?? first))
         }
     }
 }
@@ -183,7 +185,6 @@ extension RemoteHost {
 extension GuessedEnd {
     /// A link of the page cannot be read, and may have named the next page.
     fileprivate static let malformedLink = GuessedEnd(rawValue: "malformedLink")
-    /// No page has a larger number.
     fileprivate static let largestNumber = GuessedEnd(rawValue: "largestNumber")
     /// The response is a part of a list that was requested as a whole.
     static let partOfList = GuessedEnd(rawValue: "partOfList")
@@ -217,7 +218,6 @@ private struct PageNumber {
 // MARK: Parts of pages
 
 extension RemoteHost {
-    /// Decodes a body and converts it to a page.
     private func page<Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         of response: RemoteResponse<Data>, _ route: Route, _ type: Body.Type, _ page: (Body) throws -> Page<Element>
     ) async throws -> Page<Element> {
@@ -230,7 +230,6 @@ extension RemoteHost {
         }
     }
 
-    /// Parses a page link, which may be from an earlier run.
     private func reference(_ key: String) throws(RemoteError) -> OriginReference {
         do throws(RouteFault) {
             return try OriginReference(kept: key)
@@ -239,7 +238,6 @@ extension RemoteHost {
         }
     }
 
-    /// Parses a page number, which may be from an earlier run.
     private func number(_ key: String) throws(RemoteError) -> PageNumber {
         if let number = PageNumber(key: key) { return number }
         throw error(for: RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list"), .build)
@@ -252,7 +250,6 @@ extension RemoteHost {
         return (next, try key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route))
     }
 
-    /// Returns the page key of a link; `nil` if there is no link.
     private func key(of link: String?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
         guard let link else { return nil }
         do throws(RouteFault) {
@@ -268,49 +265,5 @@ extension RemoteHost {
         RemoteError(
             stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(configuration.name)", fault.message,
             underlyingError: fault)
-    }
-}
-
-extension RoutePageFetcher {
-    /// Creates a fetcher from functions that build requests and parse responses.
-    ///
-    /// - Parameters:
-    ///   - host: The host of the pages.
-    ///   - mayHaveOwnFreshness: Whether `read` may give a page a freshness that its response does not state.
-    ///   - read: Parses a page, including the keys of its neighbors.
-    ///   - request: Returns the route of a page, and the link that replaces its path and query.
-    ///   - links: Returns the keys that the confirmation of a page states.
-    fileprivate init(
-        at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
-        read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
-        request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?),
-        links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
-    ) {
-        self.init { wanted in
-            let (param, cursor, validator): (Param, PageCursor?, Validator?) =
-                switch wanted {
-                case .content(let param, let known): (param, nil, known)
-                case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
-                }
-            let (route, reference) = try request(param, cursor)
-            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { try await read($0, $1, cursor) }
-            switch try await exchange.send(route, at: reference, revalidating: validator) {
-            case .notModified(let freshness, let validator, let response):
-                let keys = try links(response, Route(route))
-                return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
-            case .modified(let response):
-                let page = response.value
-                let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
-                let isOwn = page.freshness != .unspecified || page.validator != nil
-                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
-                return OriginResponse(
-                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
-                    guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
-            }
-        } accept: { validator, param in
-            // Ignores the reason: the fetch that follows meets the same failure.
-            guard let (route, reference) = try? request(param, nil) else { return false }
-            return await host.accepts(validator, Route(route), at: reference)
-        }
     }
 }

@@ -23,13 +23,8 @@ public import StoreCore
 ///
 /// <doc:CachingAndPages> explains lifetimes, validators and stale content.
 public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
-    private let exchange: ConditionalExchange<Content>
-    private let route: @Sendable (Param) -> any Routable
-
-    init(_ exchange: ConditionalExchange<Content>, _ route: @escaping @Sendable (Param) -> any Routable) {
-        self.exchange = exchange
-        self.route = route
-    }
+    let exchange: ConditionalExchange<Content>
+    let route: @Sendable (Param) -> any Routable
 
     /// Sends the route of a key.
     ///
@@ -81,7 +76,9 @@ extension RemoteHost {
     /// - Parameters:
     ///   - validator: The validator of the saved version, from a response of this host.
     ///   - route: The route that would fetch the version.
-    public func accepts(_ validator: Validator, for route: some Routable) async -> Bool { await accepts(validator, Route(route)) }
+    public func accepts(_ validator: Validator, for route: some Routable) async -> Bool {
+        await validator.fits { try RouteCall(route, at: self, .whole) }
+    }
 
     /// Creates a fetcher that requests each key's content with a route of this host.
     ///
@@ -99,7 +96,9 @@ extension RemoteHost {
     public func fetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
-        RouteFetcher(ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).decode(as: type) }) { route($0) }
+        RouteFetcher(
+            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).decode(as: type) },
+            route: { route($0) })
     }
 
     /// Creates a fetcher that parses each key's content with a custom function.
@@ -126,6 +125,8 @@ extension RemoteHost {
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Content,
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
-        RouteFetcher(ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).parse(by: parse) }) { route($0) }
+        RouteFetcher(
+            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).parse(by: parse) },
+            route: { route($0) })
     }
 }

@@ -1,3 +1,4 @@
+internal import Foundation
 public import StoreCore
 
 /// A pagination store's fetcher that sends routes, for pages in both directions.
@@ -19,12 +20,40 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     private let load: @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>
     private let accept: @Sendable (Validator, Param) async -> Bool
 
+    /// Creates a fetcher from functions; `links` returns the keys that the confirmation of a page states.
     init(
-        _ load: @escaping @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>,
-        accept: @escaping @Sendable (Validator, Param) async -> Bool
+        at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
+        read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
+        request: @escaping @Sendable (Param, PageCursor?) throws -> Route,
+        links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
     ) {
-        self.load = load
-        self.accept = accept
+        load = { wanted in
+            let (param, cursor, validator): (Param, PageCursor?, Validator?) =
+                switch wanted {
+                case .content(let param, let known): (param, nil, known)
+                case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
+                }
+            let route = try request(param, cursor)
+            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { try await read($0, $1, cursor) }
+            switch try await exchange.send(route, revalidating: validator) {
+            case .notModified(let freshness, let validator, let response):
+                let keys = try links(response, route)
+                return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
+            case .modified(let response):
+                let page = response.value
+                let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
+                let isOwn = page.freshness != .unspecified || page.validator != nil
+                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
+                return OriginResponse(
+                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
+                    guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
+            }
+        }
+        accept = { validator, param in
+            // Ignores the reason: the fetch that follows meets the same failure.
+            guard let route = try? request(param, nil) else { return false }
+            return await host.accepts(validator, for: route)
+        }
     }
 
     /// Returns whether the request of a list's first page has the values of all fields that selected the saved one (RFC 9111 §4.1).

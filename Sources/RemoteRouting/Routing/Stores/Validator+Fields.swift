@@ -17,10 +17,6 @@ extension Validator {
     }
 
     /// Creates a validator from verbatim header fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
-    ///
-    /// - Parameters:
-    ///   - fields: The header fields of the response.
-    ///   - now: The current time of the wall clock.
     package init?(of fields: HTTPFields, now: Date) {
         let tags = fields.values(of: "ETag")
         let dates = fields.values(of: "Last-Modified")
@@ -43,12 +39,9 @@ extension Validator {
 }
 
 extension Headers {
-    /// Adds the conditions of a validator (RFC 9110 §13.1.2, §13.1.3).
+    /// Adds the conditions of a validator without its damaged parts (RFC 9110 §13.1.2, §13.1.3); returns whether there are any.
     ///
     /// Sends both fields, because a server that supports entity tags ignores the date.
-    ///
-    /// - Parameter validator: The validator of the store's version; a damaged part of it is skipped.
-    /// - Returns: Whether the validator added a condition.
     mutating func append(conditionsOf validator: Validator, now: Date) -> Bool {
         var isConditional = false
         if let tag = validator.entityTag, Validator.isEntityTag(tag) {

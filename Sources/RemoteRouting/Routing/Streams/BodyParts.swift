@@ -19,9 +19,6 @@ struct BodyParts<Part: Sendable>: AsyncSequence, Sendable {
             parse = parts.makeParser()
         }
 
-        /// Returns the next part; `nil` at the end.
-        ///
-        /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a part over the limit.
         mutating func next() async throws -> Part? {
             while ready.isEmpty, !isAtEnd {
                 // Until the next parts, because none follow an error.
@@ -43,11 +40,9 @@ struct BodyParts<Part: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// Creates the iterator; only one can read the body.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }
 
-/// A splitter of bytes into lines, which may span several pieces.
 struct LineSplitter {
     let limit: Int
     private var line: [UInt8] = []

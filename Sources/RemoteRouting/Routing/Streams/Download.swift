@@ -56,7 +56,7 @@ private struct Download: Sendable {
     @concurrent
     func run(_ route: some Routable) async throws -> RemoteResponse<URL> {
         let plain = try RouteCall(route, at: host, .stream())
-        if let digest, digest.utf8.count != 64 || !digest.utf8.allSatisfy(\.isHexDigit) {
+        if let digest, digest.utf8.count != 64 || !digest.utf8.allSatisfy({ $0.hexValue != nil }) {
             throw plain.error(
                 for: RouteFault(.invalidOption, in: "sha256", "it does not consist of 64 hexadecimal digits; pass a SHA-256 digest"),
                 plain.request)

@@ -4,11 +4,9 @@ internal import StoreCore
 
 /// The saved state of a partial file, from which a later request resumes.
 struct DownloadState: Codable, Hashable, Sendable {
-    /// The URL of the request, before redirects.
     var address: String
     /// The strong validator of the representation, as sent in `If-Range`.
     var validator: String
-    /// The number of bytes of the whole file; `nil` if the server did not send it.
     var total: Int64?
 
     /// Whether a download from an address may resume: from the same one, or from the same path with a strong entity tag.
@@ -30,16 +28,9 @@ enum DownloadDecision: Hashable {
     case complete
     /// The partial file is unusable: request the whole file.
     case askAgain
-    /// The response does not match the request.
     case refuse(String)
 
-    /// Returns the action for a response.
-    ///
-    /// - Parameters:
-    ///   - status: The status of the response.
-    ///   - fields: The header fields of the response.
-    ///   - offset: The first byte of the requested range; `nil` if the request was for the whole file.
-    ///   - known: The state of the partial file.
+    /// Returns the action for a response; `offset` is the first byte of the requested range, `nil` for a request for the whole file.
     static func decide(status: Int, fields: HTTPFields, offset: Int64?, known: DownloadState?) -> DownloadDecision {
         switch status {
         case 200:
@@ -88,7 +79,6 @@ enum DownloadDecision: Hashable {
         return text
     }
 
-    /// Whether a saved validator is one that `strongValidator(of:now:)` can return.
     static func isStrong(_ validator: String, now: Date) -> Bool {
         isStrongTag(validator) || HTTPDate.parse(validator, now: now) != nil
     }

@@ -96,7 +96,6 @@ extension RemoteHost {
 }
 
 extension RouteCall {
-    /// Sends the route, and returns the body as it arrives.
     func bytes() async throws -> RemoteBytes {
         RemoteBytes(try await run()) { [self] error in self.error(for: error, sentRequest) }
     }

@@ -4,18 +4,9 @@ internal import StoreCore
 
 /// The server-sent events of a route, across reconnections.
 ///
-/// ```swift
-/// for try await event in api.events(for: Route(path: "/changes")) {
-///     apply(event.data)
-/// }
-/// ```
-///
-/// Where repeating the request is safe (H7), the sequence reconnects until its task is canceled: when a connection ends, is lost or cannot
-/// be made. It sends the last event id (`Last-Event-ID`). The delay grows with each connection without an event as in ``RemoteHost/retry``;
-/// the policy's number of attempts does not apply. It is at least the delay that the server requested, within the policy's limit, or three
-/// seconds. After a connection without events, it is at least one second.
-///
-/// Any other request is sent once: the sequence ends with the connection, and throws if the connection is lost.
+/// The sequence reconnects where repeating the request is safe (H7). The delay grows with each connection without an event as in
+/// ``RemoteHost/retry``; the policy's number of attempts does not apply. It is at least the delay that the server requested, within the
+/// policy's limit, or three seconds. After a connection without events, it is at least one second.
 ///
 /// A response with status 204 ends the sequence. The sequence fails if a response has another status or another media type, except for the
 /// transient statuses of H7.
@@ -33,12 +24,9 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var failure: RemoteError?
         /// The number of consecutive connections without an event, including the present one if it has ended.
         private var failures = 0
-        /// Whether another connection may be made.
         private var reconnects = true
-        /// The method and the address of the last connection.
         private var operation = ""
         private var hadEvent = true
-        /// Whether the sequence has ended or failed.
         private var isOver = false
         /// The delay that the server requested when the last connection failed (`Retry-After`).
         private var requestedDelay: Duration?
@@ -48,9 +36,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
             parser = ServerSentEvents(lastEventID: events.lastEventID)
         }
 
-        /// Returns the next event; `nil` after status 204, or after the only connection of a request that is sent once.
-        ///
-        /// - Throws: ``RemoteError``. Canceling the task ends the connection.
         mutating func next() async throws -> ServerSentEvent? {
             if isOver { return nil }
             // Until the next event: after the end and after an error there is none.
@@ -90,7 +75,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// The delay before the next connection, within the bounds of the host's policy.
         private var delay: Duration {
             let retry = events.host.retry
             // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.
@@ -122,18 +106,16 @@ struct RemoteEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// A connection whose response is a stream of events.
     struct Connection {
         let bytes: RemoteBytes
-        /// The method and the address, for errors.
         let operation: String
-        /// Whether sending the request again is safe.
         let mayRepeat: Bool
 
         /// The notes on the fields that selected the response, without the id, which each connection has anew; `nil` without such fields.
         var notes: String? {
             var exchange = bytes.response.exchange
-            exchange.selecting.remove("Last-Event-ID")
+            exchange.request.remove("Last-Event-ID")
+            exchange.redirectedFields?.remove("Last-Event-ID")
             return Validator(nil, notesOf: exchange)?.notes
         }
     }
@@ -146,7 +128,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return RemoteEvents(host: host, route: fixed, lastEventID: lastEventID)
     }
 
-    /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     /// Connects once, without retries and without deadlines after the head.

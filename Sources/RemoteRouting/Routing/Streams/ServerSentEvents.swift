@@ -72,14 +72,16 @@ public struct ServerSentEvents: Sendable {
             case 0x0A, 0x0D: if let event = endLine() { events.append(event) }
             default:
                 line.append(byte)
-                guard line.count + data.count <= limit else { throw tooLarge }
+                guard line.count + data.count <= limit else {
+                    throw RemoteError(
+                        .decode, .bodyTooLarge, operation: "parsing events",
+                        "a server-sent event is larger than \(limit) bytes; make the server send smaller events")
+                }
             }
         }
     }
 
-    /// Parses the next bytes for an iterator.
-    ///
-    /// - Returns: The events in reverse order, and the error that follows them.
+    /// Parses the next bytes for an iterator; returns the events in reverse order, and the error that follows them.
     mutating func parse(_ bytes: some Sequence<UInt8>, of operation: String) -> (reversed: [ServerSentEvent], failure: RemoteError?) {
         var events: [ServerSentEvent] = [], failure: RemoteError?
         do throws(RemoteError) {
@@ -89,12 +91,6 @@ public struct ServerSentEvents: Sendable {
             failure?.operation = operation
         }
         return (events.reversed(), failure)
-    }
-
-    private var tooLarge: RemoteError {
-        RemoteError(
-            .decode, .bodyTooLarge, operation: "parsing events",
-            "a server-sent event is larger than \(limit) bytes; make the server send smaller events")
     }
 
     private mutating func endLine() -> ServerSentEvent? {

@@ -13,22 +13,17 @@ final class SocketConnection: Sendable {
 
     private struct State: Sendable {
         var messages: [WebSocket.Message] = []
-        /// The number of bytes of the unread messages.
         var bytes = 0
-        /// The end of the messages, after the unread ones.
         var end: End?
-        /// The close that the server has sent.
         var closure: WebSocket.Closure?
         /// Whether this side has sent a Close frame, or is about to.
         var isClosing = false
-        /// Whether the connection has ended.
         var isOver = false
 
         /// Whether the reader is behind, so that nothing more is received.
         var isFull: Bool { (bytes > 65_536 || messages.count > 256) && !isClosing && end == nil }
     }
 
-    /// The maximum time for the closing handshake.
     private static let closingLimit = Duration.seconds(5)
 
     private let link: any SocketLink
@@ -48,7 +43,6 @@ final class SocketConnection: Sendable {
 
     // MARK: Receiving
 
-    /// Receives until the connection has ended.
     func run() async {
         await withTaskGroup(of: Void.self) { group in
             if let pingInterval { group.addTask { [self] in await sendPings(every: pingInterval) } }
@@ -122,7 +116,6 @@ final class SocketConnection: Sendable {
 
     // MARK: Reading and sending
 
-    /// Returns the next message; `nil` at the end.
     func next() async throws -> WebSocket.Message? {
         while true {
             let step: Result<WebSocket.Message?, RemoteError>? = state.update { state in
@@ -155,7 +148,6 @@ final class SocketConnection: Sendable {
 
     // MARK: Closing
 
-    /// Performs the closing handshake.
     func close(_ code: UInt16, _ reason: String) async throws {
         do {
             try await withClosingLimit { [self] in
@@ -202,7 +194,6 @@ final class SocketConnection: Sendable {
 }
 
 extension WebSocket.Message {
-    /// The number of bytes.
     fileprivate var count: Int {
         switch self {
         case .text(let text): text.utf8.count

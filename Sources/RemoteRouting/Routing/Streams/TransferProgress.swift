@@ -7,11 +7,6 @@ public struct TransferProgress: Hashable, Sendable {
     /// The total number of bytes; `nil` if unknown.
     public var total: Int64?
 
-    init(bytes: Int64, total: Int64?) {
-        self.bytes = bytes
-        self.total = total
-    }
-
     /// The completed fraction, from 0 to 1; `nil` if the total is unknown.
     public var fraction: Double? {
         guard let total else { return nil }

@@ -132,13 +132,12 @@ public final class WebSocket: AsyncSequence, Sendable {
         /// Returns the next message; `nil` after the socket was closed.
         ///
         /// - Throws: ``RemoteError``. Canceling the task ends the connection.
-        public mutating func next() async throws -> Message? { try await reader.connection.next() }
+        public mutating func next() async throws -> Message? { try await reader.socket.connection.next() }
     }
 
     /// Closes the socket when the iterator is released.
     fileprivate final class Reader: Sendable {
         let socket: WebSocket
-        var connection: SocketConnection { socket.connection }
         init(_ socket: WebSocket) { self.socket = socket }
         deinit { socket.connection.abandon() }
     }

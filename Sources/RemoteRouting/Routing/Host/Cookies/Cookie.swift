@@ -33,7 +33,6 @@ public struct Cookie: Hashable, Sendable, Codable {
     public let sameSite: SameSite
     /// The position in the order of creation; unique in a jar, and preserved when a server sets the cookie again.
     var created: Int64
-    /// The position in the order of last use.
     var used: Int64
 
     /// The requests that carry a cookie when another site caused them (RFC 6265bis, `SameSite`).

@@ -32,7 +32,6 @@ public final class CookieJar: Sendable {
         var generation: UInt64 = 0
         /// Whether the scope is closed, so that the jar neither sends nor keeps cookies (C23).
         var isClosed = false
-        /// Whether a task is making the cacher's calls.
         var isDraining = false
     }
 
@@ -189,7 +188,6 @@ public final class CookieJar: Sendable {
 
     // MARK: Calls of the cacher
 
-    /// Changes the state, and starts the cacher calls that result.
     @discardableResult
     fileprivate func update<Result: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
@@ -205,7 +203,6 @@ public final class CookieJar: Sendable {
         return try result.get()
     }
 
-    /// Makes the queued cacher calls, one after another.
     private func drain() async {
         while true {
             let now = time.date
@@ -223,55 +220,46 @@ public final class CookieJar: Sendable {
     }
 
     private func make(_ call: CookieLane.Call, _ record: [Cookie], _ now: Date) async {
-        do {
-            switch call {
-            case .list:
-                let domains = try await cacher.keys()
-                state.update { $0.lane.listed(domains) }
-            case .load(let domain):
-                let record = try await cacher.load(param: domain)
-                state.update { state in
-                    guard state.lane.loaded(domain, failed: false) else { return }
-                    state.storage.load(record?.content ?? [], for: domain, now: now)
-                    state.lane.changed(state.storage.takeChanged())
-                }
-            case .save(let domain):
-                if record.isEmpty {
-                    try await cacher.remove(param: domain)
-                } else {
-                    try await cacher.save(CacheRecord(content: record, fetchedAt: now), param: domain)
-                }
-                state.update { $0.lane.saved(domain, nil) }
-            case .removeAll:
-                try await cacher.removeAll()
-                state.update { $0.lane.cleared(nil) }
+        switch call {
+        case .list:
+            let domains = await result(.load, "listing the domains of the cookies") { try await cacher.keys() }
+            state.update { $0.lane.listed(try? domains.get()) }
+        case .load(let domain):
+            let loaded = await result(.load, "loading the cookies of \(domain)") { try await cacher.load(param: domain) }
+            state.update { state in
+                let cookies = try? loaded.map { $0?.content ?? [] }.get()
+                guard state.lane.loaded(domain, failed: cookies == nil), let cookies else { return }
+                state.storage.load(cookies, for: domain, now: now)
+                state.lane.changed(state.storage.takeChanged())
             }
-        } catch {
-            failed(call, record, error)
+        case .save(let domain):
+            let message = "saving the cookies of \(domain): they stay in memory until a save succeeds"
+            let saved = await result(record.isEmpty ? .remove : .save, message) {
+                if record.isEmpty { return try await cacher.remove(param: domain) }
+                try await cacher.save(CacheRecord(content: record, fetchedAt: now), param: domain)
+            }
+            state.update { $0.lane.saved(domain, saved.error) }
+        case .removeAll:
+            let cleared = await result(.removeAll, "removing all cookies") { try await cacher.removeAll() }
+            state.update { $0.lane.cleared(cleared.error) }
         }
     }
 
-    private func failed(_ call: CookieLane.Call, _ record: [Cookie], _ error: any Error) {
-        let (operation, message): (StoreEventKind.CacherOperation, String)
-        switch call {
-        case .list: (operation, message) = (.load, "listing the domains of the cookies")
-        case .load(let domain): (operation, message) = (.load, "loading the cookies of \(domain)")
-        case .save(let domain):
-            operation = record.isEmpty ? .remove : .save
-            message = "saving the cookies of \(domain): they stay in memory until a save succeeds"
-        case .removeAll: (operation, message) = (.removeAll, "removing all cookies")
-        }
-        // Reports first, because the state change resumes callers that expect the report.
-        onFault(operation, StoreError(.cacherFailed, message, underlyingError: error))
-        state.update { state in
-            switch call {
-            case .list: state.lane.listed(nil)
-            case .load(let domain): _ = state.lane.loaded(domain, failed: true)
-            case .save(let domain): state.lane.saved(domain, error)
-            case .removeAll: state.lane.cleared(error)
-            }
+    /// Makes a call of the cacher. Reports a failure at once, because the later change of the state resumes callers that expect the report.
+    private func result<Value>(
+        _ operation: StoreEventKind.CacherOperation, _ message: String, of call: () async throws -> Value
+    ) async -> Result<Value, any Error> {
+        do {
+            return .success(try await call())
+        } catch {
+            onFault(operation, StoreError(.cacherFailed, message, underlyingError: error))
+            return .failure(error)
         }
     }
+}
+
+extension Result {
+    fileprivate var error: Failure? { if case .failure(let error) = self { error } else { nil } }
 }
 
 extension CookieJar: CacheScopeMember {
@@ -284,13 +272,9 @@ struct CookieCall: Sendable {
     /// The jar's generation when the call began. After the jar is cleared, the call neither sends nor sets cookies.
     let generation: UInt64
 
-    /// Returns the `Cookie` field of a request.
+    /// Returns the value of a request's `Cookie` field; `nil` if no cookie matches.
     ///
-    /// - Parameters:
-    ///   - url: The request's URL.
-    ///   - method: The request's method.
-    ///   - hops: The URLs that redirected to the request, in order.
-    /// - Returns: The field's value; `nil` if no cookie matches.
+    /// - Parameter hops: The URLs that redirected to the request, in order.
     /// - Throws: `CancellationError` if the task is canceled while the cookies load.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
         guard let request = CookieRequest(url) else { return nil }
@@ -304,10 +288,6 @@ struct CookieCall: Sendable {
     }
 
     /// Stores the cookies of a response or redirect; the next request carries them.
-    ///
-    /// - Parameters:
-    ///   - lines: The values of the `Set-Cookie` fields, in order.
-    ///   - url: The URL of the request.
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
         // If the task is canceled before the record loads, the next save would overwrite that record.

@@ -16,9 +16,7 @@ struct CookieLane: Sendable {
     private var listing = Listing.needed
     /// The domains that have been loaded, or set in memory.
     private var known: Set<String> = []
-    /// The domains whose last load failed.
     private var missed: Set<String> = []
-    /// The domains to load, in order.
     private var toLoad: [String] = []
     /// The domains requested before the list is complete.
     private var early: [String] = []
@@ -37,7 +35,6 @@ struct CookieLane: Sendable {
     private var clearsWanted = 0
     private var clearsServed = 0
     private var clearsDone = 0
-    /// The failure of the last clearing.
     private(set) var clearFailure: (any Error)?
 
     // MARK: Requests
@@ -81,7 +78,6 @@ struct CookieLane: Sendable {
     /// Whether the cacher has listed its domains and loaded their records.
     var isComplete: Bool { listing == .complete && missed.isEmpty }
 
-    /// Records that the cookies of domains have changed in memory.
     mutating func changed(_ domains: Set<String>) {
         for domain in domains {
             known.insert(domain)
@@ -92,9 +88,7 @@ struct CookieLane: Sendable {
         }
     }
 
-    /// Requests the removal of all records, and drops earlier loads and saves.
-    ///
-    /// - Returns: The number of the clearing.
+    /// Requests the removal of all records, and drops earlier loads and saves; returns the number of the clearing.
     mutating func clear() -> Int {
         clearsWanted += 1
         listing = .complete
@@ -102,12 +96,9 @@ struct CookieLane: Sendable {
         return clearsWanted
     }
 
-    /// Whether the clearing with this number has ended.
     func isCleared(_ number: Int) -> Bool { clearsDone >= number }
 
-    /// Requests the failed saves again.
-    ///
-    /// - Returns: The number of the last change.
+    /// Requests the failed saves again; returns the number of the last change.
     mutating func retry() -> UInt64 {
         for domain in unsaved.keys { unsaved[domain]?.failure = nil }
         return lastChange
@@ -119,14 +110,12 @@ struct CookieLane: Sendable {
             && unsaved.values.allSatisfy { $0.number > number || $0.failure != nil }
     }
 
-    /// Returns the failures of the changes up to a number.
     func failures(upTo number: UInt64) -> [any Error] {
         unsaved.values.filter { $0.number <= number }.compactMap(\.failure)
     }
 
     // MARK: Calls
 
-    /// Whether there is a call to make.
     var hasWork: Bool {
         clearsDone < clearsWanted || listing == .wanted || !toLoad.isEmpty || unsaved.values.contains { $0.failure == nil }
     }
@@ -149,9 +138,7 @@ struct CookieLane: Sendable {
         return running
     }
 
-    /// Records the result of listing.
-    ///
-    /// - Parameter domains: The domains; `nil` if the cacher failed or cannot list them.
+    /// Records the domains of the cacher; `nil` if it failed or cannot list them.
     mutating func listed(_ domains: [String]?) {
         running = nil
         guard listing == .wanted else { return }
@@ -165,9 +152,7 @@ struct CookieLane: Sendable {
         early = []
     }
 
-    /// Records the end of a load.
-    ///
-    /// - Returns: Whether to use the record; `false` after a failure, a change or a clearing.
+    /// Records the end of a load; returns whether to use the record: not after a failure, a change or a clearing.
     mutating func loaded(_ domain: String, failed: Bool) -> Bool {
         running = nil
         guard clearsDone == clearsWanted, !known.contains(domain) else { return false }
@@ -180,7 +165,6 @@ struct CookieLane: Sendable {
         return !failed
     }
 
-    /// Records the end of a save.
     mutating func saved(_ domain: String, _ failure: (any Error)?) {
         let number = saving ?? lastChange
         (running, saving) = (nil, nil)
@@ -195,7 +179,6 @@ struct CookieLane: Sendable {
         }
     }
 
-    /// Records the end of a clearing.
     mutating func cleared(_ failure: (any Error)?) {
         running = nil
         clearsDone = clearsServed

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import RemoteHTTP
 
-/// The parts of a URL that cookies depend on.
 struct CookieRequest: Hashable, Sendable {
     let origin: WebOrigin
     /// The percent-encoded path, which begins with a slash.
@@ -43,7 +42,6 @@ enum CookieMatch {
         return rest.isEmpty || prefix.utf8.last == UInt8(ascii: "/") || rest.first == UInt8(ascii: "/")
     }
 
-    /// Whether a host is an IP address.
     static func isAddress(_ host: String) -> Bool {
         // A name never ends in a label of digits alone (RFC 3696, section 2).
         host.hasPrefix("[") || host.split(separator: ".").last?.utf8.allSatisfy(\.isDigit) == true

@@ -5,9 +5,7 @@ internal import RemoteHTTP
 struct CookieStorage: Sendable {
     /// The limits of a jar: the least counts and the longest lifetime that RFC 6265bis recommends.
     struct Limits: Sendable {
-        /// The number of cookies per domain.
         var perDomain = 50
-        /// The number of cookies of all domains.
         var total = 3000
         /// The longest lifetime of a cookie in seconds: 400 days.
         var lifetime: TimeInterval = 400 * 86_400
@@ -19,7 +17,6 @@ struct CookieStorage: Sendable {
     /// The cookies by their domain, each list in the order of creation.
     private(set) var cookies: [String: [Cookie]] = [:]
     private var count = 0
-    /// The last position assigned in the orders of creation and use.
     private var lastPosition: Int64 = 0
     /// The domains with changes to saved cookies since the last `takeChanged()`.
     private var changed: Set<String> = []
@@ -31,12 +28,6 @@ struct CookieStorage: Sendable {
 
     // MARK: Setting
 
-    /// Stores the cookies of a response.
-    ///
-    /// - Parameters:
-    ///   - lines: The `Set-Cookie` lines, in order.
-    ///   - request: The request of the response.
-    ///   - now: The current time of the wall clock.
     mutating func receive(_ lines: [String], from request: CookieRequest, now: Date) {
         for line in lines {
             guard let parsed = SetCookieParser.parse(line), let cookie = cookie(parsed, from: request, now: now) else { continue }
@@ -104,15 +95,11 @@ struct CookieStorage: Sendable {
         // An expired cookie removes the cookie that it replaces, and is not inserted.
         let isKept = !cookie.isExpired(at: now)
         if isKept { list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex) }
-        if Self.differ(old, isKept ? cookie : nil) { changed.insert(cookie.domain) }
+        // Session cookies are no part of the saved record.
+        func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
+        if saved(old) != saved(isKept ? cookie : nil) { changed.insert(cookie.domain) }
         if list.count > limits.perDomain { evict(from: &list, of: cookie.domain, now) }
         put(list, for: cookie.domain)
-    }
-
-    /// Whether replacing one version of a cookie by another changes the saved record.
-    private static func differ(_ old: Cookie?, _ new: Cookie?) -> Bool {
-        func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
-        return saved(old) != saved(new)
     }
 
     private mutating func put(_ list: [Cookie], for domain: String) {
@@ -157,7 +144,6 @@ struct CookieStorage: Sendable {
         }
     }
 
-    /// Removes the expired cookies of all domains.
     mutating func removeExpired(_ now: Date) {
         for domain in Array(cookies.keys) { removeExpired(of: domain, now) }
     }
@@ -212,14 +198,11 @@ extension CookieStorage {
         return [host] + sharedDomains.filter { $0 != host && CookieMatch.host(host, matches: $0) }
     }
 
-    /// Returns the value of a request's `Cookie` field, and marks its cookies as used.
+    /// Returns the value of a request's `Cookie` field, and marks its cookies as used; `nil` if no cookie matches.
     ///
     /// - Parameters:
-    ///   - request: The request.
-    ///   - isSafe: Whether its method is safe (RFC 9110, section 9.2.1).
-    ///   - earlier: The requests whose redirects led to it.
-    ///   - now: The current time of the wall clock.
-    /// - Returns: The value; `nil` if no cookie matches.
+    ///   - isSafe: Whether the method is safe (RFC 9110, section 9.2.1).
+    ///   - earlier: The requests whose redirects led to this one.
     mutating func header(for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], now: Date) -> String? {
         let isSameSite = earlier.allSatisfy { self.isSameSite($0, request) }
         let domains = domains(of: request.host)
@@ -260,7 +243,6 @@ extension CookieStorage {
 // MARK: - Saving
 
 extension CookieStorage {
-    /// Returns the domains with changes to saved cookies since the last call.
     mutating func takeChanged() -> Set<String> {
         defer { changed = [] }
         return changed

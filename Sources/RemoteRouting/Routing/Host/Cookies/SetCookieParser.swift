@@ -7,7 +7,6 @@ struct SetCookie: Hashable {
     var value: String
     /// The last valid `Max-Age`, in seconds.
     var maxAge: Int?
-    /// The last valid `Expires`.
     var expires: Date?
     /// The last `Domain`, in lower case and without a leading dot.
     var domain: String?
@@ -27,10 +26,7 @@ enum SetCookieParser {
 
     private typealias Bytes = Substring.UTF8View
 
-    /// Parses a line.
-    ///
-    /// - Parameter line: The field's value.
-    /// - Returns: The content; `nil` if the line has a control character, has neither name nor value, or exceeds ``pairLimit``.
+    /// Parses a line; returns `nil` if it has a control character, has neither name nor value, or exceeds ``pairLimit``.
     static func parse(_ line: String) -> SetCookie? {
         let bytes = line[...].utf8
         guard bytes.allSatisfy({ $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }) else { return nil }
@@ -76,7 +72,6 @@ enum SetCookieParser {
         return Int(text(value)) ?? (value.count == digits.count ? .max : .min)
     }
 
-    /// Splits bytes at the first separator; the second part is `nil` if there is no separator.
     private static func divide(_ bytes: Bytes, at separator: UInt8) -> (Bytes, Bytes?) {
         guard let index = bytes.firstIndex(of: separator) else { return (bytes, nil) }
         return (bytes[..<index], bytes[bytes.index(after: index)...])
