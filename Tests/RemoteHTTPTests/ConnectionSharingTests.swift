@@ -34,7 +34,7 @@ struct ConnectionSharingTests {
     /// The first exchange connects and sends.
     private func connect(_ ticket: UInt64, _ machine: inout WireMachine) {
         #expect(machine.mayConnect(ticket) == true)
-        #expect(machine.willSend(ticket, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
     }
 
     @Test func `W9: exchanges follow the first one onto its connection`() {
@@ -43,7 +43,7 @@ struct ConnectionSharingTests {
         connect(1, &machine)
         #expect(begun(&machine) == [2])
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(2, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(2, isReused: true, isReadable: false) == true)
         // As many as every server allows; the rest once its settings are known.
         #expect(begun(&machine) == Array(3...100))
         machine.headArrived(2, isShared: true, at: start)
@@ -85,7 +85,7 @@ struct ConnectionSharingTests {
         #expect(machine.mayConnect(6) == false)
         #expect(machine.ended(6) == .wait)
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(4, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(4, isReused: false, isReadable: false) == true)
         #expect(begun(&machine) == [5, 6])
         #expect(machine.mayConnect(5) == true)
         #expect(machine.mayConnect(6) == false)
@@ -138,7 +138,7 @@ struct ConnectionSharingTests {
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         #expect(machine.mayConnect(3) == false)
-        #expect(machine.willSend(2, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(2, isReused: false, isReadable: false) == true)
         connect(3, &machine)
         #expect(machine.ended(3) == .conclude(mayHaveArrived: true))
     }
@@ -191,7 +191,7 @@ struct ConnectionSharingTests {
     @Test func `W9: an HTTP 1 connection of an earlier stream does not describe the server`() {
         var machine = machine(1...4)
         #expect(begun(&machine) == [1])
-        #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(1, isReused: true, isReadable: false) == true)
         #expect(begun(&machine) == [2])
         connect(2, &machine)
         machine.headArrived(1, isShared: false, at: start)
@@ -273,7 +273,7 @@ struct ConnectionSharingTests {
                         connected.insert(ticket)
                     }
                 } else {
-                    #expect(machine.willSend(ticket, isReused: true, isReadable: false) == .send)
+                    #expect(machine.willSend(ticket, isReused: true, isReadable: false) == true)
                     sent.insert(ticket)
                 }
             } else if refused.remove(ticket) != nil {
@@ -281,7 +281,7 @@ struct ConnectionSharingTests {
             } else if failed.remove(ticket) != nil {
                 #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
             } else if connected.remove(ticket) != nil {
-                #expect(machine.willSend(ticket, isReused: false, isReadable: false) == .send)
+                #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
                 sent.insert(ticket)
             } else {
                 sent.remove(ticket)
@@ -305,7 +305,7 @@ struct ConnectionSharingTests {
         #expect(machine.ended(4) == .wait)
         machine.headArrived(2, isShared: true, at: start)
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(3, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(3, isReused: false, isReadable: false) == true)
         #expect(begun(&machine) == [4])
     }
 }

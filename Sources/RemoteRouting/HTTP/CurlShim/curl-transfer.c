@@ -261,38 +261,15 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
 }
 
 wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
-    wire_transfer *transfer;
-    if (loop->idle_count > 0) {
-        transfer = loop->idle[--loop->idle_count];
-    } else {
-        transfer = calloc(1, sizeof *transfer);
-        if (!transfer) return NULL;
-        transfer->loop = loop;
-        transfer->easy = loop->curl->curl_easy_init();
-        if (!transfer->easy) {
-            free(transfer);
-            return NULL;
-        }
+    wire_transfer *transfer = loop->idle_count > 0 ? loop->idle[--loop->idle_count] : calloc(1, sizeof *transfer);
+    if (!transfer) return NULL;
+    CURL *easy = transfer->easy ? transfer->easy : loop->curl->curl_easy_init();
+    if (!easy) {
+        free(transfer);
+        return NULL;
     }
-    transfer->callbacks = *callbacks;
-    transfer->context = context;
-    transfer->error[0] = 0;
-    transfer->opened_count = 0;
-    transfer->offers_http2 = 0;
-    transfer->is_over = 0;
-    transfer->is_resolving = 0;
-    transfer->is_abandoned = 0;
-    transfer->is_starting = 0;
-    transfer->watches_end = 0;
-    transfer->lacks_names = 0;
-    transfer->is_upgraded = 0;
-    transfer->is_receiving_paused = 0;
-    transfer->has_stream = 0;
-    transfer->is_unprocessed = 0;
-    transfer->new_socket = 0;
-    transfer->open_error = 0;
-    transfer->connection = NULL;
-    transfer->remote_port = 0;
+    // Nothing else is left of an earlier exchange.
+    *transfer = (wire_transfer){.loop = loop, .callbacks = *callbacks, .context = context, .easy = easy};
     return transfer;
 }
 
@@ -312,11 +289,10 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
 }
 
-void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
-
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
     CURL *easy = transfer->easy;
+    transfer->offers_http2 = request->offers_http2;
     curl->curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
     curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

@@ -12,13 +12,6 @@ struct ConnectionSharing {
         let proxy: ProxyOptions
     }
 
-    /// The decision for a new exchange.
-    enum Entrance: Hashable {
-        case begins
-        /// The exchange waits until `ConnectionSharing` releases it.
-        case waits
-    }
-
     private enum Sharing {
         /// No response has shown the server's protocol yet.
         case unknown
@@ -58,8 +51,8 @@ struct ConnectionSharing {
     /// The groups whose exchanges may wait for a connection.
     private var awaiting: Set<Key> = []
 
-    /// Decides whether a new exchange begins or waits.
-    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Entrance {
+    /// Decides whether a new exchange begins; otherwise, it waits until `ConnectionSharing` releases it.
+    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Bool {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
         let begins: Bool
@@ -79,7 +72,7 @@ struct ConnectionSharing {
             awaiting.insert(key)
             if group.scout == ticket || group.waitingSince == nil { group.waitingSince = now }
         }
-        return begins ? .begins : .waits
+        return begins
     }
 
     /// The earliest moment at which `impatient(at:)` may return exchanges.

@@ -126,8 +126,16 @@ struct HeadReader {
 
     /// Decodes the value of a field.
     private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        if FieldBytes.goBack(name) { return FieldBytes.text(bytes) }
-        return FieldBytes.haveAddress(name) ? FieldBytes.address(bytes) : string(bytes)
+        let count = name.utf8.count
+        // Other names are not copied.
+        guard count == 4 || count == 8 || count == 10 else { return string(bytes) }
+        return switch name.lowercased() {
+        // A request returns these values to the server.
+        case "etag", "set-cookie": FieldBytes.text(bytes)
+        // These values contain the address of a later request.
+        case "link", "location": FieldBytes.address(bytes)
+        default: string(bytes)
+        }
     }
 
     /// Decodes UTF-8, or ISO-8859-1 if the bytes are not UTF-8.

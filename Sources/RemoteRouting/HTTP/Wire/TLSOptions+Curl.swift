@@ -31,9 +31,6 @@ extension TLSOptions {
         return true
     }
 
-    /// Returns whether libcurl might reuse a connection made with other options, as before 7.83.1 (CVE-2022-27782).
-    static func mayMixConnections(version: UInt32) -> Bool { version < 0x075301 }
-
     /// Calls a function with the options in the shim's form.
     func withWireForm(isAlone: Bool, _ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
         func bytes(_ buffer: UnsafeRawBufferPointer) -> wire_bytes { wire_bytes(start: buffer.baseAddress, count: buffer.count) }

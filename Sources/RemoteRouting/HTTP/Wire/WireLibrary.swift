@@ -45,24 +45,14 @@ package struct WireLibrary: Sendable {
                 && (version < UInt32(WIRE_READS_AHEAD) || version >= UInt32(WIRE_TRACES_FRAMES))
         }
 
-        /// Returns whether the library may offer HTTP/2 for a request to an origin.
-        func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support?) -> Bool {
+        /// Returns whether the library may offer HTTP/2 for a request to an origin; without TLS, HTTP/2 is not offered.
+        func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support? = nil) -> Bool {
             switch known {
             case .brokenHTTP2, .flood: false
             case .onlyHTTP2: hasTestedHTTP2 && isSecure
-            case .http1, nil: mayOfferHTTP2(isSecure: isSecure, isStream: isStream)
+            // libcurl would buffer a whole window of a paused stream, which may also block other streams.
+            case .http1, nil: hasTestedHTTP2 && isSecure && !isStream
             }
-        }
-
-        /// Returns whether the library may offer HTTP/2 for a request to an unknown origin.
-        ///
-        /// Streams do not use HTTP/2. libcurl would buffer a whole window of a paused stream, which may also block other streams.
-        ///
-        /// - Parameters:
-        ///   - isSecure: Whether the request uses https; HTTP/2 without TLS is not offered.
-        ///   - isStream: Whether the reader consumes the body at its own pace.
-        package func mayOfferHTTP2(isSecure: Bool, isStream: Bool) -> Bool {
-            hasTestedHTTP2 && isSecure && !isStream
         }
 
         /// The reason why the library cannot be used; `nil` if it can.

@@ -7,7 +7,7 @@ internal import StoreCore
 final class WireLoop {
     let library: WireLibrary
     private let mailbox: Mailbox
-    private var machine: WireMachine
+    var machine: WireMachine
     private let handle: OpaquePointer
     /// The maximum number of descriptors of connections.
     private let descriptors: Int
@@ -135,22 +135,10 @@ final class WireLoop {
 
     // MARK: Callbacks of libcurl
 
-    /// Decides whether a request may be sent, right before sending.
-    func willSend(_ transfer: WireTransfer, isReused: Bool, isReadable: Bool) -> Bool {
-        machine.willSend(transfer.ticket, isReused: isReused, isReadable: isReadable) == .send
-    }
-
-    func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
-
-    /// Decides whether libcurl may open a connection, right before opening.
-    func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
-
     func headArrived(_ transfer: WireTransfer, isShared: Bool) {
         if transfer.request.isSecure { protocols.responded(transfer, isShared: isShared) }
         machine.headArrived(transfer.ticket, isShared: isShared, at: now)
     }
-
-    func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
     /// Reports the transfer at the end of this turn, so that a small response wakes its reader only once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }

@@ -7,15 +7,6 @@ package struct WireMachine {
     /// The number of an exchange, in the order of submission.
     package typealias Ticket = UInt64
 
-    /// The action for a request right before it is sent.
-    package enum SendAction: Hashable {
-        case send
-        /// Replace the connection: the server has closed it, or has sent unrequested bytes.
-        case restart
-        /// Refuse, because the request was already sent and must not be repeated.
-        case refuse
-    }
-
     /// The action after the end of a transfer.
     package enum EndAction: Hashable {
         /// Begin the same request again on a fresh connection, because nothing was sent.
@@ -73,7 +64,7 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    package var isIdle: Bool { places.running == 0 }
+    package var isIdle: Bool { places.isIdle }
 
     /// Records a submitted exchange; later exchanges have larger tickets.
     ///
@@ -104,7 +95,7 @@ package struct WireMachine {
             // Waiting for another exchange's connection counts toward the time for the head.
             if kind != .follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
-            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key, at: now) == .waits { continue }
+            if let key = entry.sharing, !entry.needsFreshConnection, !sharing.enter(ticket, key, at: now) { continue }
             entries[ticket]?.isRunning = true
             places.began(entry.origin, isStream: entry.isStream)
             return (ticket, entry.needsFreshConnection)
@@ -142,7 +133,7 @@ package struct WireMachine {
         }
         release(entry)
         let known = entries
-        places.compact(waitingCount: entries.count - places.running - places.paused) { known[$0] != nil }
+        places.compact(waitingCount: entries.count - places.count) { known[$0] != nil }
         return entry.isRunning
     }
 
@@ -174,24 +165,24 @@ package struct WireMachine {
 
     // MARK: At most once
 
-    /// Returns the action for a request that libcurl is about to send on a connection.
-    package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
-        guard let entry = entries[ticket] else { return .refuse }
+    /// Decides whether libcurl may send a request on a connection; `ended(_:)` says how a refused exchange continues.
+    package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> Bool {
+        guard let entry = entries[ticket] else { return false }
         if !entry.mayRepeat, entry.sends > 0 {
             // On a new connection, libcurl repeats only what the server has not processed: a refused stream, or one above the last stream of a
             // GOAWAY (RFC 9113 §8.7).
             entries[ticket]?.isRefused = entry.isOnNewConnection
-            return .refuse
+            return false
         }
         if isReused && isReadable {
             // libcurl would treat bytes that arrived before the request as its response.
             entries[ticket]?.restarts = true
-            return .restart
+            return false
         }
         entries[ticket]?.sends += 1
         entries[ticket]?.isOnNewConnection = !isReused
         if let key = entry.sharing { release(sharing.sent(ticket, key, isReused: isReused)) }
-        return .send
+        return true
     }
 
     /// Decides whether libcurl may open a connection for an exchange; a refused exchange waits for that of another.

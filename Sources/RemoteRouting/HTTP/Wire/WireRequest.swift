@@ -14,8 +14,6 @@ package struct WireRequest: Sendable {
     let tls: TLSOptions?
     /// The absolute http or https address, encoded.
     let url: String
-    /// Whether to report the progress of the request body.
-    let reportsProgress: Bool
     /// Whether the reader consumes the body at its own pace. Streams never hold all connections and read larger blocks.
     let isStream: Bool
     /// The upgrade to a WebSocket; `nil` for other requests.
@@ -33,7 +31,6 @@ package struct WireRequest: Sendable {
         self.connection = connection
         tls = connection.tls == TLSOptions() ? nil : connection.tls
         url = message.url.absoluteString
-        reportsProgress = limits.onSent != nil
         // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
         socket = limits.upgrade?.beginAttempt()

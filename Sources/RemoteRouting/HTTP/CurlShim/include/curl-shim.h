@@ -140,6 +140,8 @@ typedef struct {
     /// The length of the body; negative if it is unknown.
     int64_t length;
     long buffer_bytes;
+    /// Whether HTTP/2 is used if the server offers it over TLS.
+    int offers_http2;
     int needs_fresh_connection;
     /// A file of certificates; NULL for the library's own.
     const char *_Nullable certificates;
@@ -164,8 +166,6 @@ wire_transfer *_Nullable wire_transfer_make(wire_loop *loop, const wire_callback
 /// Without this call, the environment names the proxy.
 void wire_transfer_use_proxy(
     wire_transfer *transfer, const char *url, const char *_Nullable user, const char *_Nullable password);
-/// Allows HTTP/2 for a transfer before it begins, if the server offers it over TLS.
-void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 on success, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.

@@ -124,14 +124,12 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         }
         if connection.unixSocketPath != nil { return "URLSession does not connect to Unix domain sockets; set unixSocketPath to nil" }
         if !connection.allowsHTTP2 { return "URLSession chooses the HTTP version itself; leave allowsHTTP2 at true" }
-        return problem(with: connection.tls)
-    }
-
-    private static func problem(with tls: TLSOptions) -> String? {
         #if canImport(Darwin)
-        tls.clientCertificate == nil ? nil : "URLSession does not accept a client certificate in PEM; use a custom transport"
+        if connection.tls.clientCertificate == nil { return nil }
+        return "URLSession does not accept a client certificate in PEM; use a custom transport"
         #else
-        tls == TLSOptions() ? nil : "URLSession does not support TLS options on this system; install libcurl, or remove the options"
+        if connection.tls == TLSOptions() { return nil }
+        return "URLSession does not support TLS options on this system; install libcurl, or remove the options"
         #endif
     }
 
