@@ -58,11 +58,7 @@ public struct Problem: Hashable, Sendable {
         extensions = members
     }
 
-    /// Decodes the problem of a response.
-    ///
-    /// - Parameters:
-    ///   - data: The body of the response.
-    ///   - type: The media type of the body; for anything but `application/problem+json`, the initializer returns `nil`.
+    /// Decodes a body of the type `application/problem+json`; `nil` for any other type.
     init?(data: Data, type: MimeType?) {
         guard type?.essence == MimeType.problemJSON.essence else { return nil }
         self.init(json: data)
@@ -97,7 +93,6 @@ extension Problem.Value: Decodable {
         }
     }
 
-    /// Decodes a value of one type; `nil` if the value has another type, which the caller tries next.
     private static func read<Result: Decodable>(_ type: Result.Type, _ container: any SingleValueDecodingContainer) -> Result? {
         try? container.decode(type)
     }

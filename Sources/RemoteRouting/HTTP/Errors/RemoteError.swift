@@ -164,7 +164,6 @@ extension RemoteError {
 
 /// A type that reads the body of an error the way the host reads values.
 package protocol ErrorReader: AnyObject, Sendable {
-    /// Decodes the body of the error as a type.
     func read<Details: Decodable>(_ body: Data, as type: Details.Type) throws -> Details
 }
 

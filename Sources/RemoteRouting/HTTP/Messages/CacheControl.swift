@@ -11,7 +11,6 @@ package struct CacheControl: Hashable, Sendable {
 
     package private(set) var directives: [Directive] = []
 
-    /// Reads all lines of the field.
     package init(_ fields: HTTPFields) {
         for line in fields.values(of: "Cache-Control") { append(line) }
     }

@@ -34,7 +34,6 @@ package struct CivilMoment: Equatable {
         hour = Int(inDay / 3_600_000)
     }
 
-    /// The moment with the given parts; `nil` if there is no such day or time.
     package init?(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
         guard (1...12).contains(month), (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second) else { return nil }
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -47,7 +46,6 @@ package struct CivilMoment: Equatable {
     /// The day of the week; Sunday is 0.
     var weekday: Int { Int((daysSince1970 + 4).flooredDivision(by: 7).remainder) }
 
-    /// Whether the moment is the first of a month.
     var beginsMonth: Bool { day == 1 && hour == 0 && minute == 0 && second == 0 && millisecond == 0 }
 
     package var date: Date {

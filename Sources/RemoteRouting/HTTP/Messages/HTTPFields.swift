@@ -77,7 +77,6 @@ extension RouteFault {
 }
 
 extension StringProtocol {
-    /// Whether two names are equal, ignoring ASCII case.
     package func equalsIgnoringCase(_ other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count
             && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 | 0x20 == $1 | 0x20 && (0x61...0x7A).contains($0 | 0x20)) }
@@ -141,7 +140,6 @@ package struct FieldRules: OptionSet, Sendable {
         "user-agent": .harmless,
     ]
 
-    /// The rules of a field name, in any case.
     package static func of(_ name: String) -> FieldRules {
         let name = name.lowercased()
         let rules = table[name] ?? []

@@ -109,12 +109,10 @@ public struct HTTPResponse: Sendable {
             }
         }
 
-        /// Ends the exchange of an arriving body.
         package func stop() {
             if case .arriving(let holder) = content { holder.exchange.stop(.abandoned) }
         }
 
-        /// Registers an action for the end of an arriving body's exchange.
         package func onEnd(_ action: @escaping @Sendable () -> Void) {
             if case .arriving(let holder) = content { holder.exchange.onEnd(action) }
         }

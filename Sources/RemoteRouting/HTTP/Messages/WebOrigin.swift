@@ -13,13 +13,7 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The port, even if it is the scheme's default.
     package let port: Int
 
-    /// Creates an origin.
-    ///
-    /// - Parameters:
-    ///   - scheme: The scheme.
-    ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; no port and no user.
-    ///   - port: The port; the scheme's default if `nil`.
-    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidOrigin``.
+    /// Creates an origin of a name, an IPv4 address, or an IPv6 address with or without brackets.
     package init(scheme: HTTPScheme, host: String, port: Int? = nil) throws(RouteFault) {
         let port = port ?? scheme.defaultPort
         guard (1...65535).contains(port) else {
@@ -68,7 +62,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         port == scheme.defaultPort ? "\(scheme.rawValue)://\(host)" : "\(scheme.rawValue)://\(host):\(port)"
     }
 
-    /// Returns the same origin with another port.
     package func at(port: Int?) throws(RouteFault) -> WebOrigin {
         guard let port, port != self.port else { return self }
         return try WebOrigin(scheme: scheme, host: host, port: port)
@@ -122,7 +115,6 @@ public enum HTTPScheme: String, Hashable, Sendable {
     /// With TLS; at port 443 by default.
     case https
 
-    /// The default port of the scheme.
     var defaultPort: Int {
         switch self {
         case .http: 80

@@ -20,7 +20,6 @@ final class FrameLink: SocketLink {
         var demand: (@Sendable (Data?) -> Void)?
     }
 
-    /// The fields of the request's header.
     let handshake: [(String, String)]
     private let key: String
     private let protocols: [String]

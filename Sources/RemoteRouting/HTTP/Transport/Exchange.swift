@@ -21,7 +21,6 @@ public final class Exchange: Sendable {
         var received = 0
         /// Whether a part of the request body was sent.
         var hasSentBody = false
-        /// The metrics, if the source reports them.
         var metrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
         var headTime: MonotonicInstant?
@@ -41,7 +40,6 @@ public final class Exchange: Sendable {
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
-        /// The deadline that the watcher waits for.
         var watched = MonotonicInstant.distantFuture
 
         var isOver: Bool {
@@ -93,7 +91,6 @@ public final class Exchange: Sendable {
 
     // MARK: The transport's side
 
-    /// Whether the exchange has succeeded or failed.
     package var isOver: Bool { state.withLock(\.isOver) }
 
     /// Checks whether the request may be sent; ends the exchange if the task was canceled or a deadline has passed.

@@ -41,7 +41,6 @@ struct ConnectionSharing {
 
     /// The recommended minimum number of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
     private static let fewestStreams = 100
-    /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
     /// The time that exchanges wait for a connection before the next one opens its own; an endless handshake then blocks no other exchange.
@@ -148,14 +147,11 @@ struct ConnectionSharing {
     }
 
     /// Records the arrival of a head; returns the exchanges that follow.
-    ///
-    /// - Parameters:
-    ///   - isShared: Whether the response arrived over HTTP/2.
-    ///   - isNew: Whether the exchange opened the connection; a reused HTTP/1 connection may belong to a stream.
     mutating func headArrived(_ ticket: WireMachine.Ticket, _ key: Key, isShared: Bool, isNew: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
         if group.scout == ticket { group.scout = nil }
+        // A reused HTTP/1 connection may belong to a stream.
         guard isShared || isNew else { return [] }
         let isNews = !group.hasHead || (group.sharing == .shared) != isShared
         group.hasHead = true
@@ -195,9 +191,6 @@ struct ConnectionSharing {
         }
         return ConnectionSharing.release(1, &group)
     }
-
-    /// The number of waiting exchanges, for tests.
-    var waitingCount: Int { groups.values.reduce(0) { $0 + $1.waiting.count } }
 
     private static func releaseAll(_ group: inout Group) -> [WireMachine.Ticket] { release(group.waiting.count, &group) }
 

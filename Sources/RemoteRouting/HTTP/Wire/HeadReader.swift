@@ -13,7 +13,6 @@ struct HeadReader {
     private var count = 0
     private var status = 0
     private var fields: [HTTPFields.Field] = []
-    /// The address that responds.
     private let url: URL
     /// Whether the next line is a status line.
     private var isAtStart = true
@@ -22,20 +21,13 @@ struct HeadReader {
     private(set) var isShared = false
     private let offersHTTP2: Bool
 
-    /// Creates a parser.
-    ///
-    /// - Parameters:
-    ///   - url: The address that responds.
-    ///   - offersHTTP2: Whether the connection may use HTTP/2; otherwise, a status line of HTTP/2 is an error.
+    /// Creates a parser; unless the connection may use HTTP/2, a status line of HTTP/2 is an error.
     init(url: URL, offersHTTP2: Bool) {
         self.url = url
         self.offersHTTP2 = offersHTTP2
     }
 
-    /// Parses the next line, including its line ending.
-    ///
-    /// - Returns: The head, after the empty line that ends it.
-    /// - Throws: `TransportFailure` if the head is too large, contradicts itself, or has an invalid status or an unsupported transfer coding.
+    /// Parses the next line, including its line ending; returns the head after the empty line that ends it.
     mutating func take(_ line: UnsafeRawBufferPointer) throws(TransportFailure) -> HTTPResponse? {
         bytes += line.count
         count += 1
@@ -124,7 +116,6 @@ struct HeadReader {
         return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
     }
 
-    /// Decodes the value of a field.
     private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         let count = name.utf8.count
         // Other names are not copied.
@@ -157,7 +148,6 @@ extension Int64 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The line without its line ending.
     fileprivate func trimmingEnd() -> Slice<UnsafeRawBufferPointer> {
         var end = endIndex
         while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }

@@ -5,7 +5,6 @@
 struct Places {
     typealias Ticket = WireMachine.Ticket
 
-    /// The reasons why an exchange waits.
     enum Kind: Int, CaseIterable {
         /// It has not begun, and waits for a place.
         case exchange, stream
@@ -74,7 +73,6 @@ struct Places {
 
     var isIdle: Bool { total.running == 0 }
 
-    /// The number of exchanges with a connection.
     var count: Int { total.running + total.paused }
 
     /// Removes and returns the exchange that begins next; `nil` if there is none or no place.
@@ -125,7 +123,6 @@ struct Places {
         }
     }
 
-    /// Records that the reader of an exchange is behind.
     mutating func paused(_ origin: String) {
         update(origin) { counts in
             counts.running -= 1
@@ -133,7 +130,6 @@ struct Places {
         }
     }
 
-    /// Records that the reader of an exchange wants more.
     mutating func resumed(_ origin: String) {
         update(origin) { counts in
             counts.paused -= 1

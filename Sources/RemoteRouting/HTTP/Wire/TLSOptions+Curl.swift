@@ -6,10 +6,6 @@ internal import Foundation
 
 extension TLSOptions {
     /// Returns the reason why a build of libcurl cannot fulfill the options; `nil` if it can.
-    ///
-    /// - Parameters:
-    ///   - version: The version as a number: `0x075801` is 7.88.1.
-    ///   - backend: The TLS library, as libcurl names it.
     func problem(version: UInt32, backend: String) -> String? {
         // With some other TLS libraries, libcurl accepts certificates in memory but silently ignores them.
         let hasOpenSSL = ["OpenSSL/", "LibreSSL/", "BoringSSL", "quictls/", "AWS-LC"].contains { backend.hasPrefix($0) }

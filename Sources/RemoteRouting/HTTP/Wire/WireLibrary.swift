@@ -4,7 +4,6 @@ internal import Foundation
 
 /// A libcurl that was found or loaded, with its capabilities.
 package struct WireLibrary: Sendable {
-    /// The reason why no engine can be created.
     package struct Missing: Error, Sendable, CustomStringConvertible {
         package let description: String
     }
@@ -16,25 +15,10 @@ package struct WireLibrary: Sendable {
         /// The version as a number: `0x075801` is 7.88.1.
         package var version: UInt32
         /// The TLS library, such as `OpenSSL/3.0.17`; empty without one.
-        package var tls: String
+        package var tls = ""
         /// Whether names are resolved on threads; otherwise a lookup would block the loop.
         package var hasThreads: Bool
-        package var hasHTTP2: Bool
-
-        package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "", hasHTTP2: Bool = false) {
-            self.hasHTTP2 = hasHTTP2
-            self.name = name
-            self.tls = tls
-            self.version = version
-            self.hasThreads = hasThreads
-        }
-
-        init(_ number: Int32) {
-            self.init(
-                name: String(cString: wire_library_name(number)), version: wire_library_version(number),
-                hasThreads: wire_library_has_threads(number) != 0, tls: wire_library_tls(number).map { String(cString: $0) } ?? "",
-                hasHTTP2: wire_library_has_http2(number) != 0)
-        }
+        package var hasHTTP2 = false
 
         /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
@@ -68,19 +52,18 @@ package struct WireLibrary: Sendable {
     /// A file of certificates; `nil` if the library's own file exists.
     let certificates: String?
 
-    /// The properties of the library's build.
     package let build: Build
 
     package var version: String { build.name }
 
-    /// Finds the process's libcurl or loads the system's.
-    ///
-    /// - Parameter path: A file to load instead.
-    /// - Throws: ``Missing`` with the reason.
+    /// Finds the process's libcurl, or loads the system's or the file at a path.
     package init(path: String? = nil) throws(Missing) {
         number = path.map { wire_library_open($0) } ?? wire_library_default()
         guard number >= 0 else { throw Missing(description: "\(path ?? "libcurl.so.4") cannot be loaded") }
-        build = Build(number)
+        build = Build(
+            name: String(cString: wire_library_name(number)), version: wire_library_version(number),
+            tls: wire_library_tls(number).map { String(cString: $0) } ?? "", hasThreads: wire_library_has_threads(number) != 0,
+            hasHTTP2: wire_library_has_http2(number) != 0)
         if let problem = build.problem { throw Missing(description: problem) }
         guard wire_library_initialize(number) == 0 else { throw Missing(description: "libcurl \(build.name) cannot be initialized") }
         certificates = WireLibrary.certificates(for: number)

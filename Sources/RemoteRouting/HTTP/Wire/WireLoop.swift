@@ -15,7 +15,6 @@ final class WireLoop {
     private var commands: [Mailbox.Command] = []
     /// The transfers that have received enough in their turn, and continue in the next one.
     private var waiting: [WireTransfer] = []
-    /// The protocols of origins that use TLS.
     private var protocols = KnownProtocols()
     /// The transfers with a head or a chunk that is not yet reported.
     private var unreported: [WireTransfer] = []
@@ -35,7 +34,6 @@ final class WireLoop {
 
     deinit { wire_loop_free(handle) }
 
-    /// Whether libcurl counts bodies among the bytes of requests.
     var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
 
     /// Whether lookups of ended exchanges still run.

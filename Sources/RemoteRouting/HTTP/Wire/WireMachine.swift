@@ -32,7 +32,6 @@ package struct WireMachine {
         var restarts = false
         /// The exchanges that may share a connection with it; `nil` if it shares none.
         let sharing: ConnectionSharing.Key?
-        /// Whether it was refused a connection.
         var isDeferred = false
         /// Whether it was sent on a connection that was opened for it.
         var isOnNewConnection = false
@@ -68,10 +67,7 @@ package struct WireMachine {
 
     /// Records a submitted exchange; later exchanges have larger tickets.
     ///
-    /// - Parameters:
-    ///   - origin: The origin, which shares the places with others.
-    ///   - isStream: Whether the reader consumes the body at its own pace, which may mean never.
-    ///   - sharing: The exchanges that may share a connection with it; `nil` if it shares none.
+    /// The reader of a stream consumes the body at its own pace, which may mean never.
     mutating func submitted(
         _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false,
         sharing: ConnectionSharing.Key? = nil, _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil,
@@ -137,7 +133,6 @@ package struct WireMachine {
         return entry.isRunning
     }
 
-    /// Records that libcurl ended the transfer.
     package mutating func ended(_ ticket: Ticket) -> EndAction {
         guard let entry = entries[ticket] else { return .ignore }
         if entry.restarts {

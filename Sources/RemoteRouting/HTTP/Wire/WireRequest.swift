@@ -12,7 +12,6 @@ package struct WireRequest: Sendable {
     let connection: ConnectionOptions
     /// The TLS requirements; `nil` for the defaults.
     let tls: TLSOptions?
-    /// The absolute http or https address, encoded.
     let url: String
     /// Whether the reader consumes the body at its own pace. Streams never hold all connections and read larger blocks.
     let isStream: Bool
@@ -23,9 +22,7 @@ package struct WireRequest: Sendable {
     /// The header lines, each terminated by NUL, in the shim's form.
     private(set) var lines: [UInt8] = []
 
-    /// Encodes a request.
-    ///
-    /// - Throws: ``TransportFailure`` if libcurl cannot send the request, or if the named proxy cannot be used.
+    /// Encodes a request; throws if libcurl cannot send it, or if the named proxy cannot be used.
     package init(_ message: HTTPRequest, over connection: ConnectionOptions, _ limits: ExchangeLimits) throws(TransportFailure) {
         self.message = message
         self.connection = connection
@@ -95,7 +92,6 @@ package struct WireRequest: Sendable {
         return method == .post || method == .put || method == .patch
     }
 
-    /// Whether the head of the request is within libcurl's limit.
     var fits: Bool { url.utf8.count + lines.count <= WireRequest.headLimit }
 
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
@@ -129,7 +125,6 @@ package struct WireRequest: Sendable {
         return !isAddress && name != "localhost" && !name.hasSuffix(".localhost")
     }
 
-    /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key { ConnectionSharing.Key(origin: address, tls: tls, proxy: connection.proxy) }
 
     /// A hash of the connection's secrets, which libcurl does not compare exactly; 0 without secrets.

@@ -6,7 +6,6 @@ internal import Foundation
 final class WireTransfer {
     let ticket: WireMachine.Ticket
     let request: WireRequest
-    /// The exchange that receives the response.
     let exchange: Exchange
     private let source: BodySource?
     /// The loop outlives its transfers.
@@ -61,7 +60,6 @@ final class WireTransfer {
         }
     }
 
-    /// The maximum size of a copied body.
     private static let copiedBytes = 16_384
     /// The maximum number of chunks and bytes of one transfer in one turn; a body of tiny chunks would otherwise delay the others.
     private static let (chunkLimit, byteLimit) = (512, 2 << 20)
@@ -124,7 +122,6 @@ final class WireTransfer {
     /// Whether the request may be sent again, because it is repeatable and nothing of its response was reported.
     var mayBeginAgain: Bool { request.message.mayRepeat && !hasReported && !isRepeated && source == nil }
 
-    /// Fails the exchange whose body was cut.
     func failCut() {
         failure = TransportFailure(
             .connectionLost, "the HTTP/2 stream ended before the end of its body; try again, or correct the server")
@@ -207,7 +204,6 @@ final class WireTransfer {
         return tls.withWireForm(isAlone: loop.library.build.version < 0x075301, body)
     }
 
-    /// The failure of a request that libcurl refuses.
     func refusal(_ code: Int32) -> TransportFailure {
         // 4 and 48: libcurl is built without an option.
         if request.connection.unixSocketPath != nil, request.tls == nil, code == 4 || code == 48 {
@@ -224,13 +220,11 @@ final class WireTransfer {
         if let handle { wire_transfer_distrust(handle) }
     }
 
-    /// Ends the exchange on the wire.
     func end() {
         if let handle { wire_transfer_end(handle) }
         handle = nil
     }
 
-    /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         // 52: libcurl counts only the bytes after the head of a 101.
         let code = head?.status == 101 || code == 52 && isUpgraded ? 0 : code
@@ -323,7 +317,6 @@ final class WireTransfer {
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
     }
 
-    /// Receives a chunk of the request body.
     func take(_ piece: Result<Data?, any Error>) {
         source?.take(piece)
         guard isSendingPaused, let handle else { return }

@@ -14,9 +14,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         let invalidatesSession: Bool
     }
 
-    /// The trust requirements of the session's connections.
     private let tls: TLSOptions
-    /// Guards the map from tasks to exchanges.
     private let entries = Lock<[Int: Entry]>([:])
 
     init(_ tls: TLSOptions = TLSOptions()) {
@@ -24,7 +22,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         super.init()
     }
 
-    /// The number of tasks in flight.
     var count: Int { entries.withLock(\.count) }
 
     func add(_ exchange: Exchange, for task: URLSessionTask, invalidatesSession: Bool) {
@@ -187,15 +184,11 @@ extension ExchangeMetrics {
 }
 #endif
 
-/// Divides joined `Set-Cookie` fields.
 enum SetCookieLines {
     /// Splits lines that a transport joined with commas, as `URLSession` does.
     ///
     /// A comma begins a new line only if a token and an equals sign follow. Commas in dates, and most commas in values, therefore do not
     /// split a line.
-    ///
-    /// - Parameter joined: The joined values.
-    /// - Returns: The lines, in order.
     static func separate(_ joined: String) -> [String] {
         let bytes = joined.utf8
         var lines: [String] = []

@@ -46,7 +46,6 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         self.init(configuration: configuration, reason: nil)
     }
 
-    /// Creates a replacement for another transport.
     package convenience init(becauseOf reason: String) { self.init(configuration: .ephemeral, reason: reason) }
 
     private init(configuration: URLSessionConfiguration, reason: String?) {
