@@ -37,6 +37,15 @@ struct ConnectionSharingTests {
         #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
     }
 
+    /// Makes a machine after its first exchange has opened a connection that the others share.
+    private func sharingMachine(_ tickets: ClosedRange<UInt64>) -> WireMachine {
+        var machine = machine(tickets)
+        #expect(begun(&machine) == [1])
+        connect(1, &machine)
+        machine.headArrived(1, isShared: true, at: start)
+        return machine
+    }
+
     @Test func `W9: exchanges follow the first one onto its connection`() {
         var machine = machine(1...200)
         #expect(begun(&machine) == [1])
@@ -74,10 +83,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: an exchange without a free stream waits for another one's new connection`() {
-        var machine = machine(1...6)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...6)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.mayConnect(4) == true)
         #expect(machine.mayConnect(5) == false)
@@ -92,10 +98,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: an exchange that was refused a connection continues if that connection has failed meanwhile`() {
-        var machine = machine(1...6)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...6)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
         #expect(machine.mayConnect(2) == true)
@@ -115,10 +118,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: exchanges that wait for the connection of another exchange continue if that exchange is canceled`() {
-        var machine = machine(1...5)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...5)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         for ticket in UInt64(3)...5 {
@@ -131,10 +131,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: an exchange that was refused one address but allowed another ends normally`() {
-        var machine = machine(1...3)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...3)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         #expect(machine.mayConnect(3) == false)
@@ -295,10 +292,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: a response on a known connection does not release the exchanges that wait for a new one`() {
-        var machine = machine(1...4)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...4)
         #expect(begun(&machine) == [2, 3, 4])
         #expect(machine.mayConnect(3) == true)
         #expect(machine.mayConnect(4) == false)

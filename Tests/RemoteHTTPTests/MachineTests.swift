@@ -8,6 +8,8 @@ import Testing
 struct MachineTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 
+    private func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+
     private func machine(
         width: Int = 2, connections: Int = 4, cannotAsk: Bool = false, _ tickets: ClosedRange<UInt64> = 1...1, mayRepeat: Bool = false,
         isSecure: Bool = false, _ timeouts: ExchangeLimits.Timeouts = ExchangeLimits.Timeouts(), until overall: MonotonicInstant? = nil
@@ -182,7 +184,6 @@ struct MachineTests {
     @Test func `H6: deadlines follow events, and the idle time stops while the reader is behind`() {
         var machine = machine(
             1...1, ExchangeLimits.Timeouts(head: .seconds(3), idle: .seconds(5)), until: start.advanced(by: .seconds(100)))
-        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         _ = begun(&machine)
         #expect(machine.nextDeadline == at(3))
         machine.moved(1, at: at(1))
@@ -203,7 +204,6 @@ struct MachineTests {
     @Test func `H6: the time for the head begins with the exchange, not while it waits`() {
         let limits = ExchangeLimits.Timeouts(head: .seconds(3), attempt: .seconds(20))
         var machine = machine(width: 1, 1...2, limits)
-        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         #expect(machine.beginNext(at: at(0))?.ticket == 1)
         #expect(machine.nextDeadline == at(3))
         machine.headArrived(1, at: at(2))
@@ -222,7 +222,6 @@ struct MachineTests {
     }
 
     @Test func `H6: an exchange that begins again after a broken response has the time for another head`() {
-        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         var machine = machine(mayRepeat: true, ExchangeLimits.Timeouts(head: .seconds(3)))
         #expect(begun(&machine) == [1])
         machine.headArrived(1, isShared: true, at: at(1))
@@ -233,7 +232,6 @@ struct MachineTests {
     }
 
     @Test func `W15: a stream waits for a place no longer than for a head`() {
-        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         var machine = WireMachine(width: 1, connections: 2)
         for ticket in UInt64(1)...3 {
             machine.submitted(
