@@ -51,8 +51,7 @@ package enum HTTPDate {
     private static func fullYear(_ year: Int, now: Date) -> Int {
         let thisYear = CivilMoment(now).year
         let candidate = thisYear - thisYear % 100 + year
-        if candidate > thisYear + 50 { return candidate - 100 }
-        return candidate
+        return candidate > thisYear + 50 ? candidate - 100 : candidate
     }
 
     private static func moment(

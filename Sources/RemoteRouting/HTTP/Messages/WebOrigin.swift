@@ -39,22 +39,15 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
             // Foundation may report an international name in Unicode, although it sends the ASCII form.
             if name.utf8.count != host.utf8.count { host = String(name) }
         }
-        do {
-            try self.init(scheme: scheme, host: host, port: port)
-        } catch {
-            return nil
-        }
+        guard let origin = try? WebOrigin(scheme: scheme, host: host, port: port) else { return nil }
+        self = origin
     }
 
     /// The host and the port of an address without a user, after its scheme.
     private static func authority(of text: String, after count: Int) -> (host: Substring, port: Substring) {
         let rest = text.utf8.dropFirst(count)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
-        let authority = rest[..<end]
-        guard authority.last != UInt8(ascii: "]"), let colon = authority.lastIndex(of: UInt8(ascii: ":")) else {
-            return (text[authority.startIndex..<end], "")
-        }
-        return (text[authority.startIndex..<colon], text[authority.index(after: colon)..<end])
+        return text[rest.startIndex..<end].hostAndPort
     }
 
     /// The beginning of an address at this origin; the scheme's default port is omitted.
@@ -115,11 +108,15 @@ public enum HTTPScheme: String, Hashable, Sendable {
     /// With TLS; at port 443 by default.
     case https
 
-    var defaultPort: Int {
-        switch self {
-        case .http: 80
-        case .https: 443
-        }
+    var defaultPort: Int { self == .http ? 80 : 443 }
+}
+
+extension Substring {
+    /// The host and the port of an authority without a user; the port is empty without a colon after the host.
+    var hostAndPort: (host: Substring, port: Substring) {
+        // A colon within the brackets of an IPv6 address precedes no port.
+        guard utf8.last != UInt8(ascii: "]"), let colon = utf8.lastIndex(of: UInt8(ascii: ":")) else { return (self, "") }
+        return (self[..<colon], self[utf8.index(after: colon)...])
     }
 }
 

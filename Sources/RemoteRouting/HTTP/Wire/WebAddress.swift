@@ -34,18 +34,11 @@ package enum WebAddress {
         let bytes = authority.utf8
         guard !bytes.contains(UInt8(ascii: "\\")) else { return nil }
         let start = bytes.lastIndex(of: UInt8(ascii: "@")).map { bytes.index(after: $0) } ?? bytes.startIndex
-        var host = authority[start...]
-        var port = ""
-        // A colon within the brackets of an IPv6 address precedes no port.
-        if host.utf8.last != UInt8(ascii: "]"), let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) {
-            let digits = host[host.utf8.index(after: colon)...]
-            guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
-            if !digits.isEmpty {
-                guard let number = UInt16(digits), number > 0 else { return nil }
-                port = ":\(number)"
-            }
-            host = host[..<colon]
-        }
+        let (host, digits) = authority[start...].hostAndPort
+        guard digits.utf8.allSatisfy(\.isDigit) else { return nil }
+        let number = UInt16(digits)
+        guard digits.isEmpty || number ?? 0 > 0 else { return nil }
+        let port = number.map { ":\($0)" } ?? ""
         let name = host.utf8.allSatisfy { $0 < 0x80 } ? String(host) : HostName.ascii(String(host))
         guard let name, !name.isEmpty else { return nil }
         return authority[..<start] + HostName.withoutRoot(name) + port

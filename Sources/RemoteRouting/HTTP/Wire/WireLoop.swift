@@ -34,8 +34,6 @@ final class WireLoop {
 
     deinit { wire_loop_free(handle) }
 
-    var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
-
     /// Whether lookups of ended exchanges still run.
     var hasLookups: Bool { wire_loop_lookups(handle) > 0 }
 

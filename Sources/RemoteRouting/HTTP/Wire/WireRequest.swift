@@ -114,12 +114,8 @@ package struct WireRequest: Sendable {
     /// Whether a new connection needs a name server, for the host or the proxy that the app names.
     var needsLookup: Bool {
         if connection.unixSocketPath != nil { return false }
-        var name = address.dropFirst(isSecure ? 8 : 7).lowercased()
-        if case .server(let server) = connection.proxy.choice {
-            name = server.host.lowercased()
-        } else if let colon = name.utf8.lastIndex(of: UInt8(ascii: ":")) {
-            name = String(name[..<colon])
-        }
+        var name = address.dropFirst(isSecure ? 8 : 7).hostAndPort.host.lowercased()
+        if case .server(let server) = connection.proxy.choice { name = server.host.lowercased() }
         // Only IPv6 addresses are left with a colon.
         let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0.isDigit || $0 == UInt8(ascii: ".") }
         return !isAddress && name != "localhost" && !name.hasSuffix(".localhost")

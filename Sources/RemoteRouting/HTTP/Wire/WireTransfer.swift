@@ -255,8 +255,9 @@ final class WireTransfer {
             version: raw.http_version, connections: raw.connections, nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure,
             firstByte: raw.first_byte, total: raw.total)
         let isCopied = if case .data = request.message.body { source == nil } else { false }
+        let countsBodies = loop.library.build.version >= UInt32(WIRE_COUNTS_BODIES)
         metrics.sentHeadBytes = ExchangeMetrics.headBytes(
-            of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies)
+            of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: countsBodies)
         (metrics.sentBodyBytes, metrics.receivedHeadBytes) = (raw.sent_body, Int64(raw.received_head))
         metrics.receivedBodyBytes = raw.received_body
         return metrics
