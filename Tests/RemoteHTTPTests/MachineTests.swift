@@ -30,8 +30,8 @@ struct MachineTests {
         #expect(begun(&machine) == [1, 2])
         #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
         #expect(begun(&machine) == [3])
-        _ = machine.left(4)
-        _ = machine.left(1)
+        machine.left(4)
+        machine.left(1)
         #expect(begun(&machine) == [5])
         #expect(machine.count == 2)
     }
@@ -55,7 +55,7 @@ struct MachineTests {
         #expect(begun(&machine) == [])
         #expect(machine.resumed(1, at: start) == true)
         #expect(machine.resumed(1, at: start) == false)
-        _ = machine.left(2)
+        machine.left(2)
         #expect(begun(&machine) == [5])
         _ = machine.ended(1)
         _ = machine.ended(5)
@@ -78,12 +78,12 @@ struct MachineTests {
         _ = machine.ended(11)
         #expect(begun(&machine) == [13])
         // The next stream may begin, because it arrived before the waiting exchange.
-        _ = machine.left(2)
+        machine.left(2)
         _ = machine.ended(12)
         #expect(begun(&machine) == [5])
         _ = machine.ended(13)
         #expect(begun(&machine) == [14])
-        for ticket in UInt64(1)...14 { _ = machine.left(ticket) }
+        for ticket in UInt64(1)...14 { machine.left(ticket) }
         #expect(machine.count == 0)
         machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
         #expect(begun(&machine) == [15])
@@ -108,8 +108,8 @@ struct MachineTests {
         submit("a", 300)
         let alone = begun(&machine)
         #expect(alone.count == 256)
-        for ticket in alone { _ = machine.left(ticket) }
-        for ticket in UInt64(257)...300 { _ = machine.left(ticket) }
+        for ticket in alone { machine.left(ticket) }
+        for ticket in UInt64(257)...300 { machine.left(ticket) }
         for number in 0..<40 { submit("silent \(number)", 32) }
         #expect(begun(&machine).count >= 256)
         submit("quiet", 2)
@@ -244,8 +244,8 @@ struct MachineTests {
         #expect(begun(&machine) == [])
         #expect(machine.late(at: at(2)).isEmpty)
         #expect(machine.late(at: at(3)).map(\.ticket) == [2])
-        _ = machine.left(2)
-        _ = machine.left(1)
+        machine.left(2)
+        machine.left(1)
         // Another deadline ends the wait of the third one. Its time for the head begins with the exchange.
         #expect(machine.late(at: at(10)).isEmpty)
         #expect(machine.beginNext(at: at(10))?.ticket == 3)
@@ -264,7 +264,7 @@ struct MachineTests {
         while let next = machine.nextDeadline {
             for late in machine.late(at: next) {
                 seen.append(next.nanoseconds)
-                _ = machine.left(late.ticket)
+                machine.left(late.ticket)
             }
         }
         #expect(seen.count == 1000)

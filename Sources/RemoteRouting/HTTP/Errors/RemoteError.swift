@@ -148,9 +148,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         case .build, .decode, .cancelled: false
         }
     }
-}
 
-extension RemoteError {
     /// Whether the server has not refused the request: it was not reached, as behind a captive portal, or it has failed (RFC 9110 §15.6).
     fileprivate var refusesNothing: Bool {
         switch stage {

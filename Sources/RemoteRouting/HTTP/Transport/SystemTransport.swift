@@ -10,7 +10,7 @@ package enum SystemTransport {
             return try CurlTransport(width: 256, path: path)
         } catch {
             let reason = (error as? TransportFailure)?.underlyingError.map { "\($0)" } ?? "\(error)"
-            return URLSessionTransport(becauseOf: reason)
+            return URLSessionTransport(reason: reason)
         }
         #else
         return URLSessionTransport()

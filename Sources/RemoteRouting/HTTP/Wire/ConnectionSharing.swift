@@ -37,6 +37,13 @@ struct ConnectionSharing {
 
         /// Whether exchanges wait for a connection that is being opened.
         var awaitsScout: Bool { scout != nil && !isConnected && !waiting.isEmpty }
+
+        /// Removes and returns exchanges that may begin, all of them unless their number is limited.
+        mutating func release(_ limit: Int = .max) -> [WireMachine.Ticket] {
+            let released = Array(waiting.prefix(limit))
+            waiting.removeFirst(released.count)
+            return released
+        }
     }
 
     /// The recommended minimum number of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
@@ -91,7 +98,7 @@ struct ConnectionSharing {
             if let since = group.waitingSince, since.advanced(by: ConnectionSharing.patience) <= now {
                 // The first attempt continues, and the connection that opens first is used.
                 (group.scout, group.waitingSince) = (nil, nil)
-                released += ConnectionSharing.release(1, &group)
+                released += group.release(1)
             }
             if group.waitingSince == nil { group.waitingSince = now }
             groups[key] = group
@@ -107,7 +114,7 @@ struct ConnectionSharing {
         if group.sharing == .unknown, group.isConnected {
             // The existing connection cannot be shared.
             group.sharing = .exclusive
-            return (true, ConnectionSharing.releaseAll(&group))
+            return (true, group.release())
         }
         if group.scout != nil, !group.isConnected { return (false, []) }
         (group.scout, group.isConnected, group.waitingSince) = (ticket, false, nil)
@@ -134,14 +141,14 @@ struct ConnectionSharing {
             if isReused, group.sharing == .unknown {
                 // A reused connection proves nothing, because a stream may have opened it. Another exchange goes ahead.
                 group.scout = nil
-                return ConnectionSharing.release(1, &group)
+                return group.release(1)
             }
             group.isConnected = true
-            return group.sharing == .unknown ? ConnectionSharing.release(1, &group) : ConnectionSharing.releaseAll(&group)
+            return group.sharing == .unknown ? group.release(1) : group.release()
         }
         if group.sharing == .unknown, isReused, group.scout != nil {
             group.sharing = .shared
-            return ConnectionSharing.releaseAll(&group)
+            return group.release()
         }
         return []
     }
@@ -156,7 +163,7 @@ struct ConnectionSharing {
         let isNews = !group.hasHead || (group.sharing == .shared) != isShared
         group.hasHead = true
         group.sharing = isShared ? .shared : .exclusive
-        return isNews ? ConnectionSharing.releaseAll(&group) : []
+        return isNews ? group.release() : []
     }
 
     /// Records the end of a running exchange; returns the exchanges that follow.
@@ -170,10 +177,10 @@ struct ConnectionSharing {
         if group.scout == ticket {
             group.scout = nil
             // Released one by one, each exchange would wait for the same failure, or for a connection without a free stream.
-            if hasFailed || group.sharing == .shared { released = ConnectionSharing.releaseAll(&group) }
+            if hasFailed || group.sharing == .shared { released = group.release() }
             if hasFailed { (group.sharing, group.hasHead) = (.exclusive, false) }
         }
-        if released.isEmpty { released = ConnectionSharing.release(1, &group) }
+        if released.isEmpty { released = group.release(1) }
         // The next exchange tries sharing again.
         if group.running == 0, group.waiting.isEmpty, released.isEmpty, !group.hasHead { group.sharing = .unknown }
         groups[key] = group
@@ -189,14 +196,6 @@ struct ConnectionSharing {
             group.waiting.remove(at: index)
             return []
         }
-        return ConnectionSharing.release(1, &group)
-    }
-
-    private static func releaseAll(_ group: inout Group) -> [WireMachine.Ticket] { release(group.waiting.count, &group) }
-
-    private static func release(_ count: Int, _ group: inout Group) -> [WireMachine.Ticket] {
-        let released = Array(group.waiting.prefix(count))
-        group.waiting.removeFirst(released.count)
-        return released
+        return group.release(1)
     }
 }

@@ -116,7 +116,7 @@ final class WireLoop {
 
     /// Ends an exchange before libcurl does. Without a failure or a deadline, the exchange is not notified, because its caller was canceled.
     private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
-        _ = machine.left(ticket)
+        machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
         if part != nil { transfer.distrustConnection() }
         let isWaiting = transfer.isWaiting

@@ -117,11 +117,11 @@ package struct WireMachine {
         expect(ticket)
     }
 
-    /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
-    package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
+    /// Removes an exchange that was canceled or that the loop failed.
+    package mutating func left(_ ticket: Ticket) { remove(ticket, isOver: false) }
 
-    private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
-        guard let entry = entries.removeValue(forKey: ticket) else { return false }
+    private mutating func remove(_ ticket: Ticket, isOver: Bool) {
+        guard let entry = entries.removeValue(forKey: ticket) else { return }
         if let key = entry.sharing {
             release(
                 entry.isRunning
@@ -130,7 +130,6 @@ package struct WireMachine {
         release(entry)
         let known = entries
         places.compact(waitingCount: entries.count - places.count) { known[$0] != nil }
-        return entry.isRunning
     }
 
     package mutating func ended(_ ticket: Ticket) -> EndAction {
@@ -148,7 +147,7 @@ package struct WireMachine {
             release(sharing.deferred(ticket, key))
             return .wait
         }
-        _ = remove(ticket, isOver: true)
+        remove(ticket, isOver: true)
         // A library that cannot ask sends without a trace.
         return .conclude(mayHaveArrived: !entry.isRefused && (entry.sends > 0 || cannotAsk))
     }
@@ -192,7 +191,6 @@ package struct WireMachine {
 
     // MARK: Time and back-pressure
 
-    /// Records that a part of the request was sent or a part of the body arrived.
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
     /// Records the arrival of the head.

@@ -46,9 +46,8 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         self.init(configuration: configuration, reason: nil)
     }
 
-    package convenience init(becauseOf reason: String) { self.init(configuration: .ephemeral, reason: reason) }
-
-    private init(configuration: URLSessionConfiguration, reason: String?) {
+    /// Creates a transport, with the reason if it replaces another one.
+    init(configuration: URLSessionConfiguration = .ephemeral, reason: String?) {
         description = reason.map { "URLSession (\($0))" } ?? "URLSession"
         self.configuration = URLSessionTransport.prepared(configuration)
         queue = OperationQueue()
@@ -210,9 +209,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
             body.append(piece)
             guard body.count <= length else { break }
         }
-        guard body.count == length else {
-            throw TransportFailure(.bodyUnreadable, "the body does not have its announced length of \(length) bytes; check its source")
-        }
+        guard body.count == length else { throw body.count < length ? TransportFailure.shortBody : .longBody }
         return body
     }
 }
