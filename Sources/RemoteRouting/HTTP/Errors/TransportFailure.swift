@@ -51,6 +51,12 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     static let longBody = TransportFailure(
         .bodyUnreadable, "the request body is longer than its announced length; check its source")
 
+    static let closedSocket = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
+
+    static func tooLarge(_ limit: Int) -> TransportFailure {
+        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
+    }
+
     package init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {

@@ -24,6 +24,9 @@ extension UInt8 {
 
     package var isControl: Bool { self < 0x20 || self == 0x7F }
 
+    /// Whether the byte is optional whitespace (RFC 9110 §5.6.3).
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
+
     /// Whether the byte may occur in a token (RFC 9110 §5.6.2).
     var isTokenByte: Bool {
         switch self {

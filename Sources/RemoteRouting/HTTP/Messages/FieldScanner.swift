@@ -15,7 +15,7 @@ struct FieldScanner {
 
     /// Skips spaces and tabs (OWS of RFC 9110 §5.6.3).
     mutating func skipBlanks() {
-        while let byte = peek, byte == 0x20 || byte == 0x09 { position += 1 }
+        while let byte = peek, byte.isBlank { position += 1 }
     }
 
     mutating func take(_ character: Unicode.Scalar) -> Bool {

@@ -85,6 +85,8 @@ public enum HTTPBody: Sendable {
     /// Bytes that are produced while they are sent.
     case stream(HTTPBodyStream)
 
+    var isNone: Bool { if case .none = self { true } else { false } }
+
     package var isReplayable: Bool {
         switch self {
         case .none, .data: true

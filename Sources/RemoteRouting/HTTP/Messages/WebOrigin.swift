@@ -19,7 +19,15 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard (1...65535).contains(port) else {
             throw RouteFault(.invalidOrigin, in: "port", "\(port) is not a port; use a number from 1 to 65535")
         }
-        guard let canonical = WebOrigin.canonical(host: host) else { throw WebOrigin.fault(ofHost: host) }
+        guard let canonical = WebOrigin.canonical(host: host) else {
+            let advice =
+                if host.isASCII || HostName.convertsInternational {
+                    "it is neither a name of letters, digits, hyphens and dots nor an IP address; correct the host"
+                } else {
+                    "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
+                }
+            throw RouteFault(.invalidOrigin, in: "host", advice)
+        }
         self.scheme = scheme
         self.host = canonical
         self.port = port
@@ -79,16 +87,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         let dot = UInt8(ascii: ".")
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
         return HostName.withoutRoot(bare.lowercased())
-    }
-
-    private static func fault(ofHost host: String) -> RouteFault {
-        let advice =
-            if host.isASCII || HostName.convertsInternational {
-                "it is neither a name of letters, digits, hyphens and dots nor an IP address; correct the host"
-            } else {
-                "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
-            }
-        return RouteFault(.invalidOrigin, in: "host", advice)
     }
 }
 

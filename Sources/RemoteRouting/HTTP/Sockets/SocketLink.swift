@@ -19,10 +19,6 @@ package enum SocketEvent: Hashable, Sendable {
     }
 }
 
-extension TransportFailure {
-    static let closedSocket = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
-}
-
 /// The transport's side of a WebSocket.
 package protocol SocketLink: Sendable {
     /// Throws unless the header fields of the response accept the handshake.

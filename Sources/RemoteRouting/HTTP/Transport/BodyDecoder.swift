@@ -83,9 +83,3 @@ extension HTTPFields {
         "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
     ]
 }
-
-extension TransportFailure {
-    static func tooLarge(_ limit: Int) -> TransportFailure {
-        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
-    }
-}

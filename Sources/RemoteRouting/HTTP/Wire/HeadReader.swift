@@ -51,7 +51,7 @@ struct HeadReader {
             isShared = text.dropFirst(5).first == UInt8(ascii: "2")
             return nil
         }
-        if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {
+        if text[text.startIndex].isBlank {
             // An obsolete line folding continues the previous line (RFC 9112 §5.2).
             guard !fields.isEmpty else { return nil }
             // In place: a new string per line would copy all previous lines.
@@ -97,7 +97,7 @@ struct HeadReader {
         guard let space = line.firstIndex(of: 0x20) else { return 0 }
         var status = 0
         for byte in line[(space + 1)...] {
-            guard (0x30...0x39).contains(byte), status < 1000 else { break }
+            guard byte.isDigit, status < 1000 else { break }
             status = status * 10 + Int(byte - 0x30)
         }
         return status
@@ -139,10 +139,9 @@ struct HeadReader {
 extension Int64 {
     /// Parses a length, which consists of digits only.
     fileprivate init?(field: Substring) {
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        let rest = field.utf8.drop(while: isSpace)
-        let digits = rest.prefix { !isSpace($0) }
-        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), rest[digits.endIndex...].allSatisfy(isSpace) else { return nil }
+        let rest = field.utf8.drop(while: \.isBlank)
+        let digits = rest.prefix { !$0.isBlank }
+        guard digits.allSatisfy(\.isDigit), rest[digits.endIndex...].allSatisfy(\.isBlank) else { return nil }
         self.init(Substring(digits))
     }
 }
@@ -159,8 +158,8 @@ extension Slice<UnsafeRawBufferPointer> {
     /// The bytes without whitespace at both ends.
     fileprivate func trimmed() -> Self {
         var (start, end) = (startIndex, endIndex)
-        while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
-        while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
+        while start < end, self[start].isBlank { start += 1 }
+        while end > start, self[end - 1].isBlank { end -= 1 }
         return self[start..<end]
     }
 }

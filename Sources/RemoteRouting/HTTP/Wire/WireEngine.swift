@@ -95,7 +95,8 @@ final class Mailbox: Sendable {
     func post(_ command: Command) {
         let isAsleep = state.withLock { state in
             state.commands.append(command)
-            return state.isAsleep.take()
+            defer { state.isAsleep = false }
+            return state.isAsleep
         }
         if isAsleep { wire_event_post(event) }
     }
@@ -104,7 +105,8 @@ final class Mailbox: Sendable {
         let (ticket, isAsleep) = state.withLock { state in
             state.lastTicket += 1
             state.commands.append(.start(state.lastTicket, request, exchange))
-            return (state.lastTicket, state.isAsleep.take())
+            defer { state.isAsleep = false }
+            return (state.lastTicket, state.isAsleep)
         }
         if isAsleep { wire_event_post(event) }
         return ticket
@@ -125,13 +127,6 @@ final class Mailbox: Sendable {
             state.isAsleep = state.commands.isEmpty
             return state.isAsleep
         }
-    }
-}
-
-extension Bool {
-    fileprivate mutating func take() -> Bool {
-        defer { self = false }
-        return self
     }
 }
 #endif

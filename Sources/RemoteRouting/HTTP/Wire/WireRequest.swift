@@ -33,7 +33,7 @@ package struct WireRequest: Sendable {
         socket = limits.upgrade?.beginAttempt()
         try connection.proxy.check()
         try connection.checkUnixSocket()
-        if message.method == .head, message.hasBody {
+        if message.method == .head, !message.body.isNone {
             throw TransportFailure(.unsupported, "a HEAD request with a body cannot be sent; use POST")
         }
         lines.reserveCapacity(256)
@@ -62,7 +62,7 @@ package struct WireRequest: Sendable {
             for name in ["Transfer-Encoding", "Content-Type", "Expect"] { suppress(name) }
             return
         }
-        guard message.hasBody || needsLength else { return }
+        guard !message.body.isNone || needsLength else { return }
         if !hasType { suppress("Content-Type") }
         suppress("Expect")
     }
@@ -134,9 +134,5 @@ package struct WireRequest: Sendable {
         }
         return hasSecrets ? UInt64(truncatingIfNeeded: hasher.finalize()) : 0
     }
-}
-
-extension HTTPRequest {
-    fileprivate var hasBody: Bool { if case .none = body { false } else { true } }
 }
 #endif

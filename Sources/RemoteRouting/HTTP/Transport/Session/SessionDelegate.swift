@@ -196,7 +196,7 @@ enum SetCookieLines {
         var index = start
         while let comma = bytes[index...].firstIndex(of: UInt8(ascii: ",")) {
             index = bytes.index(after: comma)
-            let next = bytes[index...].drop { $0 == 0x20 || $0 == 0x09 }
+            let next = bytes[index...].drop(while: \.isBlank)
             let token = next.prefix { $0.isTokenByte }
             guard !token.isEmpty, token.endIndex < bytes.endIndex, bytes[token.endIndex] == UInt8(ascii: "=") else { continue }
             lines.append(String(joined[start..<comma]))

@@ -165,8 +165,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         if request.method != .get { wire.httpMethod = request.method.rawValue }
         // Joins the values here (RFC 9110 §5.3), because Foundation joins without a space, and only if the names have the same case.
         for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
-        let isEmpty = if case .none = request.body { true } else { false }
-        guard isEmpty || (request.method != .get && request.method != .head) else {
+        guard request.body.isNone || (request.method != .get && request.method != .head) else {
             throw TransportFailure(.unsupported, "URLSession cannot send a \(request.method.rawValue) request with a body; use POST")
         }
         switch request.body {
