@@ -34,7 +34,16 @@ struct ConnectionSharingTests {
     /// The first exchange connects and sends.
     private func connect(_ ticket: UInt64, _ machine: inout WireMachine) {
         #expect(machine.mayConnect(ticket) == true)
-        #expect(machine.willSend(ticket, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
+    }
+
+    /// Makes a machine after its first exchange has opened a connection that the others share.
+    private func sharingMachine(_ tickets: ClosedRange<UInt64>) -> WireMachine {
+        var machine = machine(tickets)
+        #expect(begun(&machine) == [1])
+        connect(1, &machine)
+        machine.headArrived(1, isShared: true, at: start)
+        return machine
     }
 
     @Test func `W9: exchanges follow the first one onto its connection`() {
@@ -43,7 +52,7 @@ struct ConnectionSharingTests {
         connect(1, &machine)
         #expect(begun(&machine) == [2])
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(2, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(2, isReused: true, isReadable: false) == true)
         // As many as every server allows; the rest once its settings are known.
         #expect(begun(&machine) == Array(3...100))
         machine.headArrived(2, isShared: true, at: start)
@@ -74,10 +83,7 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: an exchange without a free stream waits for another one's new connection`() {
-        var machine = machine(1...6)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...6)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.mayConnect(4) == true)
         #expect(machine.mayConnect(5) == false)
@@ -85,17 +91,14 @@ struct ConnectionSharingTests {
         #expect(machine.mayConnect(6) == false)
         #expect(machine.ended(6) == .wait)
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(4, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(4, isReused: false, isReadable: false) == true)
         #expect(begun(&machine) == [5, 6])
         #expect(machine.mayConnect(5) == true)
         #expect(machine.mayConnect(6) == false)
     }
 
     @Test func `W9: an exchange that was refused a connection continues if that connection has failed meanwhile`() {
-        var machine = machine(1...6)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...6)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
         #expect(machine.mayConnect(2) == true)
@@ -115,30 +118,24 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: exchanges that wait for the connection of another exchange continue if that exchange is canceled`() {
-        var machine = machine(1...5)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...5)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         for ticket in UInt64(3)...5 {
             #expect(machine.mayConnect(ticket) == false)
             #expect(machine.ended(ticket) == .wait)
         }
-        _ = machine.left(2)
+        machine.left(2)
         // The first connection may have room for them by now, and then none of them would release another one.
         #expect(begun(&machine) == [3, 4, 5])
     }
 
     @Test func `W9: an exchange that was refused one address but allowed another ends normally`() {
-        var machine = machine(1...3)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...3)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         #expect(machine.mayConnect(3) == false)
-        #expect(machine.willSend(2, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(2, isReused: false, isReadable: false) == true)
         connect(3, &machine)
         #expect(machine.ended(3) == .conclude(mayHaveArrived: true))
     }
@@ -163,19 +160,19 @@ struct ConnectionSharingTests {
     @Test func `W9: a canceled exchange makes way for the next one`() {
         var machine = machine(1...6)
         #expect(begun(&machine) == [1])
-        _ = machine.left(3)
+        machine.left(3)
         #expect(machine.mayConnect(1) == true)
-        _ = machine.left(1)
+        machine.left(1)
         #expect(begun(&machine) == [2])
         connect(2, &machine)
         // The exchange that would follow is canceled before it begins.
-        _ = machine.left(4)
+        machine.left(4)
         #expect(begun(&machine) == [5])
-        _ = machine.left(5)
+        machine.left(5)
         #expect(begun(&machine) == [6])
         #expect(machine.mayConnect(6) == true)
-        _ = machine.left(2)
-        _ = machine.left(6)
+        machine.left(2)
+        machine.left(6)
         #expect(machine.count == 0)
     }
 
@@ -191,7 +188,7 @@ struct ConnectionSharingTests {
     @Test func `W9: an HTTP 1 connection of an earlier stream does not describe the server`() {
         var machine = machine(1...4)
         #expect(begun(&machine) == [1])
-        #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(1, isReused: true, isReadable: false) == true)
         #expect(begun(&machine) == [2])
         connect(2, &machine)
         machine.headArrived(1, isShared: false, at: start)
@@ -253,7 +250,7 @@ struct ConnectionSharingTests {
             }
             if number(40) == 0, next > 0 {
                 let ticket = UInt64(number(Int(next))) + 1
-                _ = machine.left(ticket)
+                machine.left(ticket)
                 running.remove(ticket)
                 connected.remove(ticket)
                 sent.remove(ticket)
@@ -273,7 +270,7 @@ struct ConnectionSharingTests {
                         connected.insert(ticket)
                     }
                 } else {
-                    #expect(machine.willSend(ticket, isReused: true, isReadable: false) == .send)
+                    #expect(machine.willSend(ticket, isReused: true, isReadable: false) == true)
                     sent.insert(ticket)
                 }
             } else if refused.remove(ticket) != nil {
@@ -281,7 +278,7 @@ struct ConnectionSharingTests {
             } else if failed.remove(ticket) != nil {
                 #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
             } else if connected.remove(ticket) != nil {
-                #expect(machine.willSend(ticket, isReused: false, isReadable: false) == .send)
+                #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
                 sent.insert(ticket)
             } else {
                 sent.remove(ticket)
@@ -295,17 +292,14 @@ struct ConnectionSharingTests {
     }
 
     @Test func `W9: a response on a known connection does not release the exchanges that wait for a new one`() {
-        var machine = machine(1...4)
-        _ = begun(&machine)
-        connect(1, &machine)
-        machine.headArrived(1, isShared: true, at: start)
+        var machine = sharingMachine(1...4)
         #expect(begun(&machine) == [2, 3, 4])
         #expect(machine.mayConnect(3) == true)
         #expect(machine.mayConnect(4) == false)
         #expect(machine.ended(4) == .wait)
         machine.headArrived(2, isShared: true, at: start)
         #expect(begun(&machine) == [])
-        #expect(machine.willSend(3, isReused: false, isReadable: false) == .send)
+        #expect(machine.willSend(3, isReused: false, isReadable: false) == true)
         #expect(begun(&machine) == [4])
     }
 }

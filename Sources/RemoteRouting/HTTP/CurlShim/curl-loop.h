@@ -226,7 +226,6 @@ void wire_transfer_release(wire_transfer *transfer);
 void wire_transfer_unwatched(wire_transfer *transfer);
 /// Initializes a watch; negative on failure.
 int wire_watch_make(watch *watch);
-/// Ends the thread of a watch.
 void wire_watch_free(watch *watch);
 /// Marks the start and the end of a step.
 void wire_watch_begin(watch *watch);
@@ -242,7 +241,6 @@ uint64_t wire_socket_read_bytes(int socket);
 uint64_t wire_socket_received_bytes(int socket);
 /// Checks a new connection's certificate; returns whether it has no subject alternative names.
 int wire_tls_lacks_names(const wire_library *curl, CURL *easy);
-/// Frees all connections.
 void wire_connections_free(wire_loop *loop);
 
 #endif

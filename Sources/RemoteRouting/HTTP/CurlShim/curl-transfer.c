@@ -162,11 +162,8 @@ static int on_open(void *transfer, int purpose, curl_address *address) {
         own->open_error = errno;
         return CURL_SOCKET_BAD;
     }
-    if (own->local_port && bind_port(made, address->family, own->local_port) < 0) {
-        close(made);
-        return CURL_SOCKET_BAD;
-    }
-    if (wire_watch_add(&own->loop->watch, made) < 0) {
+    int is_bound = !own->local_port || bind_port(made, address->family, own->local_port) == 0;
+    if (!is_bound || wire_watch_add(&own->loop->watch, made) < 0) {
         close(made);
         return CURL_SOCKET_BAD;
     }
@@ -261,38 +258,15 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
 }
 
 wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
-    wire_transfer *transfer;
-    if (loop->idle_count > 0) {
-        transfer = loop->idle[--loop->idle_count];
-    } else {
-        transfer = calloc(1, sizeof *transfer);
-        if (!transfer) return NULL;
-        transfer->loop = loop;
-        transfer->easy = loop->curl->curl_easy_init();
-        if (!transfer->easy) {
-            free(transfer);
-            return NULL;
-        }
+    wire_transfer *transfer = loop->idle_count > 0 ? loop->idle[--loop->idle_count] : calloc(1, sizeof *transfer);
+    if (!transfer) return NULL;
+    CURL *easy = transfer->easy ? transfer->easy : loop->curl->curl_easy_init();
+    if (!easy) {
+        free(transfer);
+        return NULL;
     }
-    transfer->callbacks = *callbacks;
-    transfer->context = context;
-    transfer->error[0] = 0;
-    transfer->opened_count = 0;
-    transfer->offers_http2 = 0;
-    transfer->is_over = 0;
-    transfer->is_resolving = 0;
-    transfer->is_abandoned = 0;
-    transfer->is_starting = 0;
-    transfer->watches_end = 0;
-    transfer->lacks_names = 0;
-    transfer->is_upgraded = 0;
-    transfer->is_receiving_paused = 0;
-    transfer->has_stream = 0;
-    transfer->is_unprocessed = 0;
-    transfer->new_socket = 0;
-    transfer->open_error = 0;
-    transfer->connection = NULL;
-    transfer->remote_port = 0;
+    // Nothing else is left of an earlier exchange.
+    *transfer = (wire_transfer){.loop = loop, .callbacks = *callbacks, .context = context, .easy = easy};
     return transfer;
 }
 
@@ -312,11 +286,10 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
 }
 
-void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
-
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
     CURL *easy = transfer->easy;
+    transfer->offers_http2 = request->offers_http2;
     curl->curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
     curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -365,10 +338,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     transfer->needs_lookup = request->needs_lookup;
     transfer->is_local = request->unix_socket != NULL;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
-    if (code) return code;
-    code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
-    if (code) return code;
-    if (request->unix_socket) code = curl->curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
+    if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    if (!code && request->unix_socket) code = curl->curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     if (code) return code;
 
     for (const char *line = request->fields; *line; line += strlen(line) + 1) {
@@ -379,32 +350,19 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
 
     int is_head = strcmp(request->method, "HEAD") == 0;
-    switch (request->body) {
-    case WIRE_BODY_NONE:
-        if (is_head) {
-            curl->curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-        } else {
-            curl->curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-        }
-        break;
-    case WIRE_BODY_EMPTY:
-        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
-        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (int64_t)0);
-        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "");
-        break;
-    case WIRE_BODY_COPIED:
+    if (request->body == WIRE_BODY_NONE) {
+        curl->curl_easy_setopt(easy, is_head ? CURLOPT_NOBODY : CURLOPT_HTTPGET, 1L);
+    } else {
         curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
         curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
-        code = curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
-        break;
-    case WIRE_BODY_READ:
-        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
-        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
+    }
+    if (request->body == WIRE_BODY_EMPTY) curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "");
+    if (request->body == WIRE_BODY_COPIED) code = curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
+    if (request->body == WIRE_BODY_READ) {
         curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
         curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
         curl->curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
         curl->curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
-        break;
     }
     if (code) return code;
     if (!is_head) curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);

@@ -58,11 +58,7 @@ public struct Problem: Hashable, Sendable {
         extensions = members
     }
 
-    /// Decodes the problem of a response.
-    ///
-    /// - Parameters:
-    ///   - data: The body of the response.
-    ///   - type: The media type of the body; for anything but `application/problem+json`, the initializer returns `nil`.
+    /// Decodes a body of the type `application/problem+json`; `nil` for any other type.
     init?(data: Data, type: MimeType?) {
         guard type?.essence == MimeType.problemJSON.essence else { return nil }
         self.init(json: data)
@@ -81,24 +77,20 @@ extension Problem.Value: Decodable {
         guard decoder.codingPath.count < 32 else {
             throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "more than 32 levels"))
         }
+        // Ignores each error, because the next type may fit.
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null
-        } else if let flag = Problem.Value.read(Bool.self, container) {
+        } else if let flag = try? container.decode(Bool.self) {
             self = .flag(flag)
-        } else if let number = Problem.Value.read(Double.self, container) {
+        } else if let number = try? container.decode(Double.self) {
             self = .number(number)
-        } else if let text = Problem.Value.read(String.self, container) {
+        } else if let text = try? container.decode(String.self) {
             self = .text(text)
-        } else if let list = Problem.Value.read([Problem.Value].self, container) {
+        } else if let list = try? container.decode([Problem.Value].self) {
             self = .list(list)
         } else {
             self = .fields(try container.decode([String: Problem.Value].self))
         }
-    }
-
-    /// Decodes a value of one type; `nil` if the value has another type, which the caller tries next.
-    private static func read<Result: Decodable>(_ type: Result.Type, _ container: any SingleValueDecodingContainer) -> Result? {
-        try? container.decode(type)
     }
 }

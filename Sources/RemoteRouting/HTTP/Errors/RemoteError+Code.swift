@@ -108,7 +108,6 @@ extension RemoteError {
             .pinMismatch, .tlsVersionRefused,
         ]
 
-        /// The stage of a transport failure.
         package var stage: Stage {
             switch self {
             case .cancelled: .cancelled

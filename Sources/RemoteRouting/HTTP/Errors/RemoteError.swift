@@ -148,9 +148,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         case .build, .decode, .cancelled: false
         }
     }
-}
 
-extension RemoteError {
     /// Creates the error of a request that a failure has ended.
     fileprivate init(_ failure: TransportFailure) { self.init(failure.code.stage, failure.code, operation: "", failure.message) }
 
@@ -167,7 +165,6 @@ extension RemoteError {
 
 /// A type that reads the body of an error the way the host reads values.
 package protocol ErrorReader: AnyObject, Sendable {
-    /// Decodes the body of the error as a type.
     func read<Details: Decodable>(_ body: Data, as type: Details.Type) throws -> Details
 }
 

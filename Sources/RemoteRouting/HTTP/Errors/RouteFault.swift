@@ -20,12 +20,6 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason and the remedy, without values, because they may be secrets.
     public let message: String
 
-    /// Creates a fault.
-    ///
-    /// - Parameters:
-    ///   - code: The kind of fault.
-    ///   - part: The faulty part of the route.
-    ///   - message: The reason and the remedy, without values, because they may be secrets.
     package init(_ code: Code, in part: String, _ message: String) {
         self.code = code
         self.part = part

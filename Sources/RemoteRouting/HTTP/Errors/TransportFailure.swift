@@ -31,7 +31,6 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// The kind of failure, the reason and the remedy.
     public var description: String { "TransportFailure.\(code.rawValue): \(message.escapedForDisplay())" }
 
-    /// The same failure for a request that was not sent.
     var beforeSending: TransportFailure {
         var copy = self
         copy.mayHaveArrived = false
@@ -41,18 +40,22 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     package static let cancelled = TransportFailure(.cancelled, "the task was canceled, which ended the exchange")
     static let abandoned = TransportFailure(.cancelled, "the body was released before its end, which ended the exchange")
 
-    /// The failure of a request body that could not be read.
     static func unreadableBody(_ error: any Error) -> TransportFailure {
         if let failure = error as? TransportFailure { return failure }
         return TransportFailure(
             .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: error)
     }
 
-    /// The failures of a request body with another length than announced.
     static let shortBody = TransportFailure(
         .bodyUnreadable, "the request body is shorter than its announced length; check its source")
     static let longBody = TransportFailure(
         .bodyUnreadable, "the request body is longer than its announced length; check its source")
+
+    static let closedSocket = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
+
+    static func tooLarge(_ limit: Int) -> TransportFailure {
+        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
+    }
 
     package init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
@@ -104,7 +107,6 @@ extension TransportFailure {
     static let insecure = TransportFailure(
         .tlsFailed, "no secure connection could be established; check the server's certificate and the scheme")
 
-    /// The same failure with its cause.
     func caused(by error: (any Error)?) -> TransportFailure {
         var copy = self
         copy.underlyingError = error

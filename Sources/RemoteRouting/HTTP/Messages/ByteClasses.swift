@@ -1,7 +1,6 @@
 // The classes of bytes in the grammars of HTTP and of addresses.
 
 extension UInt8 {
-    /// Whether the byte is an ASCII letter or digit.
     package var isASCIIAlphanumeric: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
@@ -9,10 +8,8 @@ extension UInt8 {
         }
     }
 
-    /// Whether the byte is an ASCII digit.
     package var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 
-    /// Whether the byte is a hexadecimal digit.
     var isHexDigit: Bool { hexValue != nil }
 
     /// The value of a hexadecimal digit; `nil` for other bytes.
@@ -25,18 +22,18 @@ extension UInt8 {
         }
     }
 
-    /// Whether the byte is an ASCII control character.
     package var isControl: Bool { self < 0x20 || self == 0x7F }
+
+    /// Whether the byte is optional whitespace (RFC 9110 §5.6.3).
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
 
     /// Whether the byte may occur in a token (RFC 9110 §5.6.2).
     var isTokenByte: Bool {
         switch self {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
-            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
-            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+        case UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*")...UInt8(ascii: "+"),
+            UInt8(ascii: "-")...UInt8(ascii: "."), UInt8(ascii: "^")...UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
             true
-        default: false
+        default: isASCIIAlphanumeric
         }
     }
 }

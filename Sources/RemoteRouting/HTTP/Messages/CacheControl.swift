@@ -11,7 +11,6 @@ package struct CacheControl: Hashable, Sendable {
 
     package private(set) var directives: [Directive] = []
 
-    /// Reads all lines of the field.
     package init(_ fields: HTTPFields) {
         for line in fields.values(of: "Cache-Control") { append(line) }
     }
@@ -53,11 +52,7 @@ package enum DeltaSeconds: Hashable, Sendable {
     package static let largest: Int64 = 2_147_483_648
 
     init(argument: String?) {
-        guard let argument, let seconds = DeltaSeconds.read(argument) else {
-            self = .invalid
-            return
-        }
-        self = .seconds(seconds)
+        self = argument.flatMap { DeltaSeconds.read($0) }.map { DeltaSeconds.seconds($0) } ?? .invalid
     }
 
     /// Reads digits, capped at 2³¹; `nil` for anything else.

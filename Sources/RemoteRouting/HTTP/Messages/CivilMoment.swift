@@ -15,8 +15,6 @@ package struct CivilMoment: Equatable {
     /// At most 59; a leap second is read as the second before it.
     var second = 0
     var millisecond = 0
-    /// The day of the week; Sunday is 0.
-    var weekday: Int
 
     /// The moment of a date, truncated to milliseconds.
     package init(_ date: Date) {
@@ -30,14 +28,12 @@ package struct CivilMoment: Equatable {
         day = Int(dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
         month = Int(shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9)
         year = Int(yearOfEra + era * 400) + (month <= 2 ? 1 : 0)
-        weekday = Int((days + 4).flooredDivision(by: 7).remainder)
         millisecond = Int(inDay % 1000)
         second = Int(inDay / 1000 % 60)
         minute = Int(inDay / 60_000 % 60)
         hour = Int(inDay / 3_600_000)
     }
 
-    /// The moment with the given parts; `nil` if there is no such day or time.
     package init?(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
         guard (1...12).contains(month), (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second) else { return nil }
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -45,11 +41,11 @@ package struct CivilMoment: Equatable {
         guard (1...length).contains(day) else { return nil }
         (self.year, self.month, self.day) = (year, month, day)
         (self.hour, self.minute, self.second) = (hour, minute, min(59, second))
-        weekday = 0
-        weekday = Int((daysSince1970 + 4).flooredDivision(by: 7).remainder)
     }
 
-    /// Whether the moment is the first of a month.
+    /// The day of the week; Sunday is 0.
+    var weekday: Int { Int((daysSince1970 + 4).flooredDivision(by: 7).remainder) }
+
     var beginsMonth: Bool { day == 1 && hour == 0 && minute == 0 && second == 0 && millisecond == 0 }
 
     package var date: Date {

@@ -65,10 +65,6 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
 
 extension ExchangeMetrics {
     /// Converts libcurl's marks, which are microseconds since the start of the exchange.
-    ///
-    /// - Parameters:
-    ///   - version: libcurl's number for the HTTP version.
-    ///   - connections: The number of connections opened for the exchange.
     init(
         version: Int, connections: Int, nameLookup: Int64, connect: Int64, secure: Int64, firstByte: Int64, total: Int64
     ) {
@@ -83,20 +79,14 @@ extension ExchangeMetrics {
         self.total = .microseconds(total)
     }
 
-    /// Returns the number of bytes of a request's head, which libcurl counts together with parts of the body.
-    ///
-    /// - Parameters:
-    ///   - request: The number of bytes that libcurl counts for the request.
-    ///   - body: The number of body bytes.
-    ///   - isCopied: Whether libcurl has a copy of the body, which it sends together with the head.
-    ///   - countsBodies: Whether the library counts bodies completely (since 8.7).
+    /// Returns the number of bytes of a request's head, which libcurl counts together with the body; before 8.7, only with a body that it
+    /// has copied.
     static func headBytes(of request: Int64, body: Int64, isCopied: Bool, countsBodies: Bool) -> Int64 {
         isCopied || countsBodies ? max(0, request - body) : request
     }
 }
 
 extension ExchangeMetrics.Version {
-    /// Converts libcurl's number of a version.
     init?(libcurl number: Int) {
         switch number {
         case 1: self = .http1_0

@@ -11,15 +11,13 @@ struct FieldScanner {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// The next byte; `nil` at the end.
     var peek: UInt8? { isAtEnd ? nil : bytes[position] }
 
     /// Skips spaces and tabs (OWS of RFC 9110 §5.6.3).
     mutating func skipBlanks() {
-        while let byte = peek, byte == 0x20 || byte == 0x09 { position += 1 }
+        while let byte = peek, byte.isBlank { position += 1 }
     }
 
-    /// Consumes a character if it is the next one.
     mutating func take(_ character: Unicode.Scalar) -> Bool {
         guard peek == UInt8(ascii: character) else { return false }
         position += 1
@@ -56,7 +54,6 @@ struct FieldScanner {
         return nil
     }
 
-    /// Consumes a token or a quoted string.
     mutating func tokenOrQuoted() -> String? {
         peek == UInt8(ascii: "\"") ? quoted() : token()
     }
@@ -79,7 +76,6 @@ struct FieldScanner {
 }
 
 extension String {
-    /// The text as a parameter value: unquoted if it is a token, otherwise quoted.
     var asTokenOrQuoted: String {
         if isToken { return self }
         return "\"" + replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""

@@ -9,12 +9,9 @@ package enum HTTPDate {
             + "\(padded(moment.hour, 2)):\(padded(moment.minute, 2)):\(padded(moment.second, 2)) GMT"
     }
 
-    /// Parses IMF-fixdate, the obsolete RFC 850 format and the format of C's `asctime`.
+    /// Parses IMF-fixdate, the obsolete RFC 850 format and the format of C's `asctime`; `nil` for any other text and for a nonexistent day.
     ///
-    /// - Parameters:
-    ///   - text: The field's value.
-    ///   - now: The present moment. A two-digit year more than 50 years ahead means the last year with these digits.
-    /// - Returns: The date; `nil` if the text has another format or names a nonexistent day.
+    /// A two-digit year more than 50 years ahead of the present moment means the last year with these digits.
     package static func parse(_ text: some StringProtocol, now: Date) -> Date? {
         // The grammar has single spaces; only `asctime` fills a day of one digit with another space.
         let words = text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == " " })
@@ -54,8 +51,7 @@ package enum HTTPDate {
     private static func fullYear(_ year: Int, now: Date) -> Int {
         let thisYear = CivilMoment(now).year
         let candidate = thisYear - thisYear % 100 + year
-        if candidate > thisYear + 50 { return candidate - 100 }
-        return candidate
+        return candidate > thisYear + 50 ? candidate - 100 : candidate
     }
 
     private static func moment(
@@ -69,7 +65,6 @@ package enum HTTPDate {
     }
 }
 
-/// Returns a number with leading zeros.
 func padded(_ number: Int, _ width: Int) -> String {
     let digits = String(number.magnitude)
     return (number < 0 ? "-" : "") + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
@@ -77,14 +72,9 @@ func padded(_ number: Int, _ width: Int) -> String {
 
 /// The delay of a `Retry-After` field (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// Returns the requested delay after the response; zero if the moment has passed.
+    /// Returns the requested delay after the response; zero if the moment has passed, `nil` if the field is missing or malformed.
     ///
-    /// A date counts from the response's own `Date`, so that the clock of this machine does not matter.
-    ///
-    /// - Parameters:
-    ///   - fields: The header of the response.
-    ///   - now: The present moment of the wall clock, for a response without a valid `Date`.
-    /// - Returns: The delay; `nil` if the field is missing or malformed.
+    /// A date counts from the response's own `Date`, so that the clock of this machine, `now`, matters only without a valid one.
     package static func delay(in fields: HTTPFields, now: Date) -> Duration? {
         let values = fields.values(of: "Retry-After")
         if values.isEmpty { return nil }

@@ -43,8 +43,15 @@ public struct HTTPFields: Hashable, Sendable {
     /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidField`` if the name is not a token or the value is not a field value
     ///   (RFC 9110 §5.1, §5.5). The fields stay unchanged then.
     public mutating func append(_ name: String, _ value: String) throws(RouteFault) {
-        guard name.isToken else { throw RouteFault.invalidName }
-        guard value.isFieldValue else { throw RouteFault.invalidValue(of: name) }
+        // The faults show neither a wrong name nor a value, because these may be secrets.
+        guard name.isToken else {
+            throw RouteFault(
+                .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~; correct the name")
+        }
+        guard value.isFieldValue else {
+            throw RouteFault(
+                .invalidField, in: "header \(name)", "its value has a control character, or whitespace at an end; encode or trim it")
+        }
         fields.append(Field(name: name, value: value))
     }
 
@@ -64,20 +71,7 @@ public struct HTTPFields: Hashable, Sendable {
     }
 }
 
-extension RouteFault {
-    /// The fault of a name that is not a token. The name is not shown, because it may be a misplaced secret.
-    static let invalidName = RouteFault(
-        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~; correct the name")
-
-    /// The fault of an invalid value. The value is not shown, because it may be a secret.
-    static func invalidValue(of name: String) -> RouteFault {
-        RouteFault(
-            .invalidField, in: "header \(name)", "its value has a control character, or whitespace at an end; encode or trim it")
-    }
-}
-
 extension StringProtocol {
-    /// Whether two names are equal, ignoring ASCII case.
     package func equalsIgnoringCase(_ other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count
             && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 | 0x20 == $1 | 0x20 && (0x61...0x7A).contains($0 | 0x20)) }
@@ -105,10 +99,6 @@ extension Substring {
         guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }
         return String(self[first...last])
     }
-}
-
-extension UInt8 {
-    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 }
 
 /// The rules for header field names: one table for requests, redirects, logs and recordings.
@@ -141,7 +131,6 @@ package struct FieldRules: OptionSet, Sendable {
         "user-agent": .harmless,
     ]
 
-    /// The rules of a field name, in any case.
     package static func of(_ name: String) -> FieldRules {
         let name = name.lowercased()
         let rules = table[name] ?? []

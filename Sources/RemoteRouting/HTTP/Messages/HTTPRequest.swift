@@ -85,7 +85,8 @@ public enum HTTPBody: Sendable {
     /// Bytes that are produced while they are sent.
     case stream(HTTPBodyStream)
 
-    /// Whether the body can be sent again.
+    var isNone: Bool { if case .none = self { true } else { false } }
+
     package var isReplayable: Bool {
         switch self {
         case .none, .data: true
@@ -93,7 +94,6 @@ public enum HTTPBody: Sendable {
         }
     }
 
-    /// The length in bytes; `nil` if unknown.
     package var length: Int64? {
         switch self {
         case .none: 0

@@ -64,19 +64,17 @@ public struct HTTPResponse: Sendable {
             if case .data(let data) = content { data } else { nil }
         }
 
-        /// The number of received unread bytes, for tests.
-        var unreadBytes: Int {
-            if case .arriving(let holder) = content { holder.exchange.unreadBytes } else { 0 }
+        private var exchange: Exchange? {
+            if case .arriving(let holder) = content { holder.exchange } else { nil }
         }
+
+        /// The number of received unread bytes, for tests.
+        var unreadBytes: Int { exchange?.unreadBytes ?? 0 }
 
         /// The metrics of the exchange; `nil` until it has succeeded, and for a body in memory.
-        package var metrics: ExchangeMetrics? {
-            if case .arriving(let holder) = content { holder.exchange.metrics } else { nil }
-        }
+        package var metrics: ExchangeMetrics? { exchange?.metrics }
 
-        package var isArriving: Bool {
-            if case .arriving = content { true } else { false }
-        }
+        package var isArriving: Bool { exchange != nil }
 
         /// An iterator over the chunks; only one task at a time may use it.
         public struct AsyncIterator: AsyncIteratorProtocol {
@@ -109,15 +107,9 @@ public struct HTTPResponse: Sendable {
             }
         }
 
-        /// Ends the exchange of an arriving body.
-        package func stop() {
-            if case .arriving(let holder) = content { holder.exchange.stop(.abandoned) }
-        }
+        package func stop() { exchange?.stop(.abandoned) }
 
-        /// Registers an action for the end of an arriving body's exchange.
-        package func onEnd(_ action: @escaping @Sendable () -> Void) {
-            if case .arriving(let holder) = content { holder.exchange.onEnd(action) }
-        }
+        package func onEnd(_ action: @escaping @Sendable () -> Void) { exchange?.onEnd(action) }
     }
 }
 

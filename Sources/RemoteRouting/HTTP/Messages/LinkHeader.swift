@@ -37,7 +37,6 @@ struct LinkHeader: Hashable, Sendable {
     /// Whether every link was read to its end.
     private(set) var isReadable = true
 
-    /// Parses the `Link` lines of a message; a malformed link ends the parsing of its line only.
     init(_ fields: HTTPFields) {
         for line in fields.values(of: "Link") { parse(line) }
     }

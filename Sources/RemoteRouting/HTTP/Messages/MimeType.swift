@@ -15,9 +15,7 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         let value: String
     }
 
-    /// The top-level type, such as `application`.
     let type: String
-    /// The subtype, such as `json` or `problem+json`.
     let subtype: String
     private(set) var parameters: [Parameter]
 

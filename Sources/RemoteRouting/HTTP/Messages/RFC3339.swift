@@ -31,7 +31,6 @@ package enum RFC3339 {
     private struct Scanner {
         var rest: ArraySlice<UInt8>
 
-        /// Reads a fixed number of digits.
         mutating func number(_ count: Int) -> Int? {
             guard rest.count >= count, rest.prefix(count).allSatisfy({ $0 &- 0x30 <= 9 }) else { return nil }
             defer { rest = rest.dropFirst(count) }

@@ -13,19 +13,21 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The port, even if it is the scheme's default.
     package let port: Int
 
-    /// Creates an origin.
-    ///
-    /// - Parameters:
-    ///   - scheme: The scheme.
-    ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; no port and no user.
-    ///   - port: The port; the scheme's default if `nil`.
-    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidOrigin``.
+    /// Creates an origin of a name, an IPv4 address, or an IPv6 address with or without brackets.
     package init(scheme: HTTPScheme, host: String, port: Int? = nil) throws(RouteFault) {
         let port = port ?? scheme.defaultPort
         guard (1...65535).contains(port) else {
             throw RouteFault(.invalidOrigin, in: "port", "\(port) is not a port; use a number from 1 to 65535")
         }
-        guard let canonical = WebOrigin.canonical(host: host) else { throw WebOrigin.fault(ofHost: host) }
+        guard let canonical = WebOrigin.canonical(host: host) else {
+            let advice =
+                if host.isASCII || HostName.convertsInternational {
+                    "it is neither a name of letters, digits, hyphens and dots nor an IP address; correct the host"
+                } else {
+                    "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
+                }
+            throw RouteFault(.invalidOrigin, in: "host", advice)
+        }
         self.scheme = scheme
         self.host = canonical
         self.port = port
@@ -45,22 +47,15 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
             // Foundation may report an international name in Unicode, although it sends the ASCII form.
             if name.utf8.count != host.utf8.count { host = String(name) }
         }
-        do {
-            try self.init(scheme: scheme, host: host, port: port)
-        } catch {
-            return nil
-        }
+        guard let origin = try? WebOrigin(scheme: scheme, host: host, port: port) else { return nil }
+        self = origin
     }
 
     /// The host and the port of an address without a user, after its scheme.
     private static func authority(of text: String, after count: Int) -> (host: Substring, port: Substring) {
         let rest = text.utf8.dropFirst(count)
         let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
-        let authority = rest[..<end]
-        guard authority.last != UInt8(ascii: "]"), let colon = authority.lastIndex(of: UInt8(ascii: ":")) else {
-            return (text[authority.startIndex..<end], "")
-        }
-        return (text[authority.startIndex..<colon], text[authority.index(after: colon)..<end])
+        return text[rest.startIndex..<end].hostAndPort
     }
 
     /// The beginning of an address at this origin; the scheme's default port is omitted.
@@ -68,7 +63,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         port == scheme.defaultPort ? "\(scheme.rawValue)://\(host)" : "\(scheme.rawValue)://\(host):\(port)"
     }
 
-    /// Returns the same origin with another port.
     package func at(port: Int?) throws(RouteFault) -> WebOrigin {
         guard let port, port != self.port else { return self }
         return try WebOrigin(scheme: scheme, host: host, port: port)
@@ -94,16 +88,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
         return HostName.withoutRoot(bare.lowercased())
     }
-
-    private static func fault(ofHost host: String) -> RouteFault {
-        let advice =
-            if host.isASCII || HostName.convertsInternational {
-                "it is neither a name of letters, digits, hyphens and dots nor an IP address; correct the host"
-            } else {
-                "this system cannot convert an international name; write the name in its ASCII form (xn--…)"
-            }
-        return RouteFault(.invalidOrigin, in: "host", advice)
-    }
 }
 
 extension WebOrigin {
@@ -122,12 +106,15 @@ public enum HTTPScheme: String, Hashable, Sendable {
     /// With TLS; at port 443 by default.
     case https
 
-    /// The default port of the scheme.
-    var defaultPort: Int {
-        switch self {
-        case .http: 80
-        case .https: 443
-        }
+    var defaultPort: Int { self == .http ? 80 : 443 }
+}
+
+extension Substring {
+    /// The host and the port of an authority without a user; the port is empty without a colon after the host.
+    var hostAndPort: (host: Substring, port: Substring) {
+        // A colon within the brackets of an IPv6 address precedes no port.
+        guard utf8.last != UInt8(ascii: "]"), let colon = utf8.lastIndex(of: UInt8(ascii: ":")) else { return (self, "") }
+        return (self[..<colon], self[utf8.index(after: colon)...])
     }
 }
 

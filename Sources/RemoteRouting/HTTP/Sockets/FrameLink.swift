@@ -20,7 +20,6 @@ final class FrameLink: SocketLink {
         var demand: (@Sendable (Data?) -> Void)?
     }
 
-    /// The fields of the request's header.
     let handshake: [(String, String)]
     private let key: String
     private let protocols: [String]
@@ -96,9 +95,10 @@ final class FrameLink: SocketLink {
 
     func post(_ event: SocketEvent) {
         let bytes = FrameLink.frame(event)
+        let isPong = if case .pong = event { true } else { false }
         state.update { state in
             // A pong is a response, so a ping of this side does not replace it.
-            guard !state.isFinished, event.isPong || state.control == nil else { return }
+            guard !state.isFinished, isPong || state.control == nil else { return }
             state.control = bytes
         }
         passOn()
@@ -172,10 +172,6 @@ final class FrameLink: SocketLink {
         }
         return frame
     }
-}
-
-extension SocketEvent {
-    fileprivate var isPong: Bool { if case .pong = self { true } else { false } }
 }
 
 /// The digest of the handshake (RFC 3174), which proves that the server knows WebSockets and protects nothing.

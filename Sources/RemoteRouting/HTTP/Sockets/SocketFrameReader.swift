@@ -36,7 +36,6 @@ struct SocketFrameReader: Sendable {
         var left: Int
     }
 
-    /// The maximum number of bytes of a message.
     private let limit: Int
     private var input = Data()
     private var offset = 0
@@ -49,7 +48,6 @@ struct SocketFrameReader: Sendable {
 
     init(messageBytes limit: Int) { self.limit = limit }
 
-    /// Adds received bytes.
     mutating func push(_ piece: Data) {
         input = offset == input.count ? piece : Data(input.dropFirst(offset)) + piece
         offset = 0
@@ -87,7 +85,6 @@ struct SocketFrameReader: Sendable {
         return nil
     }
 
-    /// The frame of a complete header.
     private func parsedHeader() throws(SocketFault) -> Frame? {
         guard header.count >= 2 else { return nil }
         guard header[0] & 0x70 == 0 else { throw .violation("a frame has a reserved bit, without an extension") }

@@ -19,11 +19,6 @@ package enum SocketEvent: Hashable, Sendable {
     }
 }
 
-extension TransportFailure {
-    /// The failure of a message after the end of its WebSocket.
-    static let closedSocket = TransportFailure(.connectionLost, "the WebSocket is closed; open another one")
-}
-
 /// The transport's side of a WebSocket.
 package protocol SocketLink: Sendable {
     /// Throws unless the header fields of the response accept the handshake.
@@ -51,11 +46,9 @@ package protocol SocketLink: Sendable {
 /// The upgrade of a call to a WebSocket (RFC 6455 §4).
 package final class SocketUpgrade: Sendable {
     package let protocols: [String]
-    /// The maximum number of bytes of a message.
     package let messageBytes: Int
     /// The time without any frame after which the connection counts as lost; `nil` for no limit.
     package let silence: Duration?
-    /// The link of the latest attempt.
     private let latest = Lock<(any SocketLink)?>(nil)
 
     package init(protocols: [String], messageBytes: Int, silence: Duration?) {
@@ -67,7 +60,6 @@ package final class SocketUpgrade: Sendable {
     /// The link of the latest attempt; `nil` if the transport opens no WebSockets.
     package var link: (any SocketLink)? { latest.withLock { $0 } }
 
-    /// Records the link of an attempt.
     func began(_ link: any SocketLink) { latest.withLock { $0 = link } }
 
     #if os(Linux)

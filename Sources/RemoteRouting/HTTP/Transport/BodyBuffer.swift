@@ -16,7 +16,6 @@ struct BodyBuffer {
         self.spillLimit = spillLimit
     }
 
-    /// The number of bytes in the file.
     var spilledBytes: Int { spillEnd - spillStart }
 
     /// The number of slots for chunks, including those already read.
@@ -47,7 +46,6 @@ struct BodyBuffer {
         spillEnd += data.count
     }
 
-    /// Removes and returns the next bytes; `nil` if there are none.
     mutating func take() throws(TransportFailure) -> Data? {
         if firstPiece < pieces.count {
             let piece = pieces[firstPiece]
@@ -70,7 +68,6 @@ struct BodyBuffer {
         return data
     }
 
-    /// Takes all unread bytes, from memory and from the file.
     mutating func takeAll() throws(TransportFailure) -> Data {
         // The common case: a small body in one chunk.
         if spilledBytes == 0, pieces.count == 1, firstPiece == 0 {
@@ -83,7 +80,6 @@ struct BodyBuffer {
         return all
     }
 
-    /// Discards all unread bytes, and releases the file.
     mutating func discard() {
         clearPieces()
         spill = nil

@@ -20,9 +20,7 @@ final class BodyDecoder: Sendable {
         state = Lock(State(inflater: inflater))
     }
 
-    /// Returns the decoder for a body; `nil` if the body is not encoded.
-    ///
-    /// - Throws: `TransportFailure` if the body has an unsupported coding.
+    /// Returns the decoder for a body; `nil` if the body is not encoded. Throws if its coding was not requested.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
         let codings = head.fields.contentCodings
         if codings.isEmpty { return nil }
@@ -37,7 +35,6 @@ final class BodyDecoder: Sendable {
 
     func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
 
-    /// Returns the next decoded bytes; `nil` if more input is needed.
     func next() throws(TransportFailure) -> Data? {
         try state.withLock { state throws(TransportFailure) -> Data? in
             guard let data = try state.inflater.next() else { return nil }
@@ -85,11 +82,4 @@ extension HTTPFields {
     private static let codings: Set<String> = [
         "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm", "exi", "pack200-gzip",
     ]
-}
-
-extension TransportFailure {
-    /// Returns the failure of a body that exceeds its limit.
-    static func tooLarge(_ limit: Int) -> TransportFailure {
-        TransportFailure(.bodyTooLarge, "the response is larger than \(limit) bytes; stream or download it, or raise responseBytes")
-    }
 }

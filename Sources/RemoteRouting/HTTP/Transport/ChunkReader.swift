@@ -12,11 +12,7 @@ final class ChunkReader: Sendable {
     private let desk: Desk
     private let task: Task<Void, Never>
 
-    /// Creates a reader; the sequence is made when its first chunk is requested.
-    ///
-    /// - Parameters:
-    ///   - length: The announced length of all chunks, which is checked; `nil` if it is unknown.
-    ///   - make: Makes the sequence, and returns the function that returns its next chunk.
+    /// Creates a reader; the sequence is made when its first chunk is requested. An announced length is checked.
     init(length: Int64?, _ make: @escaping @Sendable () throws -> () async throws -> Data?) {
         let (requests, request) = AsyncStream<Void>.makeStream()
         let desk = Desk(request)
@@ -29,7 +25,6 @@ final class ChunkReader: Sendable {
     /// Requests the next chunk. The receiver of an earlier request must have been called.
     func read(_ receiver: @escaping Receiver) { desk.request(receiver) }
 
-    /// Waits for the next chunk; `nil` at the end.
     func next() async throws -> Data? {
         let (outcomes, outcome) = AsyncStream<Result<Data?, any Error>>.makeStream()
         read { result in
@@ -92,7 +87,6 @@ final class ChunkReader: Sendable {
             signal.finish()
         }
 
-        /// Iterates the sequence, one chunk for each request.
         func serve(
             _ requests: AsyncStream<Void>, _ length: Int64?, _ make: @Sendable () throws -> () async throws -> Data?
         ) async {

@@ -2,7 +2,6 @@ internal import StoreCore
 
 /// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
-    /// The part of an exchange that a deadline limits.
     package enum Part: Hashable, Sendable {
         case head, idle, attempt, overall
     }
@@ -18,11 +17,7 @@ package struct Deadlines: Sendable {
 
     /// Creates the deadlines of an exchange when it is submitted.
     ///
-    /// - Parameters:
-    ///   - timeouts: The deadlines of the parts.
-    ///   - overall: The moment at which the exchange must end; `nil` for none.
-    ///   - started: The present moment.
-    ///   - isWaiting: Whether the exchange may wait before it begins. The time to the head counts from then, the other times from now.
+    /// An exchange may wait before it begins. The time to the head counts from then, the other times from now.
     init(_ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant?, started: MonotonicInstant, isWaiting: Bool = false) {
         self.timeouts = timeouts
         self.overall = overall
@@ -41,7 +36,6 @@ package struct Deadlines: Sendable {
     /// Records that a part of the request was sent or a part of the body arrived.
     mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
-    /// Records the arrival of the head.
     mutating func headArrived(at now: MonotonicInstant) {
         hasHead = true
         lastActivity = now

@@ -16,7 +16,6 @@ extension Exchange {
         }
     }
 
-    /// Returns the response if its head has arrived.
     @inline(never)
     private func arrivedResponse() throws(TransportFailure) -> HTTPResponse? {
         let head = try state.withLock { state throws(TransportFailure) -> HTTPResponse? in

@@ -21,7 +21,6 @@ public final class Exchange: Sendable {
         var received = 0
         /// Whether a part of the request body was sent.
         var hasSentBody = false
-        /// The metrics, if the source reports them.
         var metrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
         var headTime: MonotonicInstant?
@@ -41,7 +40,6 @@ public final class Exchange: Sendable {
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
-        /// The deadline that the watcher waits for.
         var watched = MonotonicInstant.distantFuture
 
         var isOver: Bool {
@@ -52,30 +50,12 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// Whether the source of a body continues.
-    enum Flow {
-        case goesOn
-        /// The reader is behind; the source waits for the action of `onResume(_:)`.
-        case pauses
-    }
-
     /// The actions to perform outside the lock.
     private struct Aftermath {
         var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
-
-        mutating func wake(_ state: inout State) {
-            swap(&waiters, &state.waiters)
-        }
-
-        func run() {
-            watcher?.cancel()
-            stop?()
-            end?()
-            for waiter in waiters { waiter.resume() }
-        }
     }
 
     package let limits: ExchangeLimits
@@ -111,7 +91,6 @@ public final class Exchange: Sendable {
 
     // MARK: The transport's side
 
-    /// Whether the exchange has succeeded or failed.
     package var isOver: Bool { state.withLock(\.isOver) }
 
     /// Checks whether the request may be sent; ends the exchange if the task was canceled or a deadline has passed.
@@ -175,11 +154,11 @@ public final class Exchange: Sendable {
 
     /// Receives any of a head, a chunk of the body and the end; wakes the caller once.
     ///
-    /// - Returns: Whether the source continues, or pauses until the action of ``onResume(_:)`` runs.
-    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: ExchangeMetrics? = nil) -> Flow {
+    /// - Returns: Whether the reader is behind, so that the source pauses until the action of ``onResume(_:)`` runs.
+    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: ExchangeMetrics? = nil) -> Bool {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
-        var flow = Flow.goesOn
+        var isBehind = false
         apply { state in
             if let head { receive(head, failure, at: now, &state) }
             if let data, !data.isEmpty { receive(data, at: now, &state) }
@@ -192,10 +171,10 @@ public final class Exchange: Sendable {
             else { return }
             state.isPaused = true
             state.deadlines.paused()
-            flow = .pauses
+            isBehind = true
         }
         if head != nil { watch() }
-        return flow
+        return isBehind
     }
 
     private func receive(_ head: HTTPResponse, _ failure: TransportFailure?, at now: MonotonicInstant, _ state: inout State) {
@@ -300,19 +279,20 @@ public final class Exchange: Sendable {
             let hadHead = state.head != nil
             change(&state)
             var aftermath = Aftermath()
+            if state.isOver || !hadHead || !state.wantsWhole { swap(&aftermath.waiters, &state.waiters) }
             if state.isOver {
                 aftermath.end = state.end.take()
                 aftermath.watcher = state.watcher.take()
                 if case .failed = state.phase { aftermath.stop = state.stop }
                 state.stop = nil
                 state.resume = nil
-                aftermath.wake(&state)
-            } else if !hadHead || !state.wantsWhole {
-                aftermath.wake(&state)
             }
             return aftermath
         }
-        aftermath.run()
+        aftermath.watcher?.cancel()
+        aftermath.stop?()
+        aftermath.end?()
+        for waiter in aftermath.waiters { waiter.resume() }
     }
 
     /// Returns the failure of a head with contradictory body lengths (RFC 9112 §6.3); `nil` for a valid head.

@@ -2,10 +2,8 @@ internal import Foundation
 
 /// The textual encoding of certificates and keys (RFC 7468).
 enum PEM {
-    /// One block between its boundary lines.
     private struct Block {
         let label: String
-        /// The base64 lines between the boundary lines.
         let lines: [String]
         /// Whether the text contains the boundary line that ends the block.
         var isWhole = true
@@ -45,7 +43,6 @@ enum PEM {
     /// Returns the certificates of a validated text in DER.
     static func certificates(in pem: Data) -> [Data] { blocks(in: pem).compactMap { $0.bytes.map { Data($0) } } }
 
-    /// Returns the first private key of a text.
     static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
         guard let block = blocks(in: data).first(where: { $0.isWhole && $0.label.hasSuffix("PRIVATE KEY") }) else {
             throw RemoteError.invalidTLSOptions(
@@ -105,7 +102,6 @@ enum PEM {
 
 /// A parser of certificates in DER (X.690) that reads only as much as the public key requires.
 enum DER {
-    /// An element: a tag, a length, and a content.
     private struct Element {
         let tag: UInt8
         /// The tag, the length and the content.

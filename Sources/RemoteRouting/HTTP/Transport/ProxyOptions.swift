@@ -97,11 +97,7 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ProxyOptions {
-    /// Whether http requests to this machine leave it, because a proxy on another machine forwards them.
-    ///
-    /// - Parameters:
-    ///   - host: The name or address of this machine in the requests.
-    ///   - variable: Returns the value of an environment variable.
+    /// Whether http requests to this machine, by its name or address, leave it, because a proxy on another machine forwards them.
     package func leadsAway(from host: String, variable: (String) -> String? = ProxyOptions.variable) -> Bool {
         switch choice {
         case .none: return false
@@ -216,12 +212,10 @@ extension ProxyOptions.Server {
 }
 
 extension ProxyOptions {
-    /// Checks that the named proxy can be used.
     func check() throws(TransportFailure) {
         if case .server(let server) = choice, let problem = server.problem { throw TransportFailure(.invalidProxyOptions, problem) }
     }
 
-    /// Whether the named proxy receives a user and a password.
     var hasCredentials: Bool {
         if case .server(let server) = choice { server.credentials != nil } else { false }
     }

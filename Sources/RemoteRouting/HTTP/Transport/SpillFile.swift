@@ -5,7 +5,6 @@ internal import Foundation
 final class SpillFile: Sendable {
     private let descriptor: Int32
 
-    /// Creates an empty file in the system's temporary directory.
     init() throws(TransportFailure) {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent(".remote-routing.\(UUID().uuidString).tmp").path
         descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))

@@ -3,16 +3,14 @@ package enum SystemTransport {
     /// The default transport, shared so that hosts and fetchers share connections.
     package static let shared = make()
 
-    /// Creates the transport that suits the system.
-    ///
-    /// - Parameter path: The path of the libcurl to load; `nil` for the system's.
+    /// Creates the transport that suits the system, with its libcurl or the one at a path.
     package static func make(libcurl path: String? = nil) -> any Transport {
         #if os(Linux)
         do {
             return try CurlTransport(width: 256, path: path)
         } catch {
             let reason = (error as? TransportFailure)?.underlyingError.map { "\($0)" } ?? "\(error)"
-            return URLSessionTransport(becauseOf: reason)
+            return URLSessionTransport(reason: reason)
         }
         #else
         return URLSessionTransport()

@@ -111,7 +111,6 @@ extension TLSOptions {
     public struct ClientCertificate: Hashable, Sendable {
         /// The certificate in PEM, followed by its intermediate certificates.
         let certificate: Data
-        /// The private key in PEM.
         let key: Data
         /// The password of the key; empty for none.
         let password: String
@@ -145,7 +144,6 @@ extension TLSOptions.ClientCertificate: CustomReflectable {
 }
 
 extension RemoteError {
-    /// The error for TLS options that cannot be used.
     static func invalidTLSOptions(_ operation: String, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {
         RemoteError(.build, .invalidTLSOptions, operation: operation, message, underlyingError: underlyingError)
     }

@@ -92,7 +92,6 @@ public struct ExchangeLimits: Sendable {
             self.overall = overall
         }
 
-        /// Returns these timeouts, with the parts of others where these have none.
         package func or(_ others: Timeouts) -> Timeouts {
             Timeouts(
                 head: head ?? others.head, idle: idle ?? others.idle, attempt: attempt ?? others.attempt,
@@ -102,13 +101,10 @@ public struct ExchangeLimits: Sendable {
 
     /// The deadlines of the exchange; the overall one has become `deadline`.
     package var timeouts: Timeouts
-    /// The moment at which the whole call must end; `nil` for none.
     package var deadline: MonotonicInstant?
-    /// The maximum size of the body in bytes, after decoding.
     package var bodyBytes: Int
     /// The maximum number of unread bytes in memory; further bytes are spilled to an unlinked temporary file.
     package var memoryBytes: Int
-    /// The maximum size of the temporary file in bytes.
     package var spillBytes: Int
     /// The clock that measures the limits and reaches the deadline.
     package var time: any TimeSource
@@ -164,7 +160,6 @@ public struct ConnectionOptions: Hashable, Sendable {
     package static let unixSocketPathBytes = 103
     #endif
 
-    /// Throws if the path of the Unix domain socket cannot be used.
     func checkUnixSocket() throws(TransportFailure) {
         guard let path = unixSocketPath else { return }
         guard !path.isEmpty, !path.utf8.contains(0), path.utf8.count <= ConnectionOptions.unixSocketPathBytes else {

@@ -8,7 +8,6 @@ final class BodySource {
     enum Step {
         /// The number of bytes filled in; 0 is the end.
         case bytes(Int)
-        /// The next chunk is still being read.
         case notYet
         case failed(TransportFailure)
     }
@@ -16,11 +15,11 @@ final class BodySource {
     /// Requests the next chunk, which `take(_:)` receives later; `nil` for a body in memory.
     private let requestNext: (@Sendable () -> Void)?
     /// The chunk in progress and the number of its bytes already sent.
-    private var piece: Data
+    private var piece = Data()
     private var offset = 0
     private var next: Data?
     private var isReading = false
-    private var isAtEnd: Bool
+    private var isAtEnd = false
     private var failure: (any Error)?
     /// The number of bytes still to follow; `nil` if the length is unknown.
     private var left: Int64?
@@ -36,16 +35,12 @@ final class BodySource {
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
         let pump = Pump(ticket, mailbox, stream)
         requestNext = { pump.read() }
-        piece = Data()
-        isAtEnd = false
         left = stream.length
     }
 
     /// Creates the source of a WebSocket's frames.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ socket: FrameLink) {
         requestNext = { socket.requestNext { mailbox.post(.read(ticket, .success($0))) } }
-        piece = Data()
-        isAtEnd = false
     }
 
     /// Starts reading ahead from the beginning; fails a body that cannot be rewound.
@@ -58,7 +53,6 @@ final class BodySource {
         readAhead()
     }
 
-    /// Receives a chunk from the reading thread.
     func take(_ result: Result<Data?, any Error>) {
         isReading = false
         switch result {
@@ -77,9 +71,7 @@ final class BodySource {
             } else if let failure {
                 return .failed(.unreadableBody(failure))
             } else if isAtEnd {
-                guard left ?? 0 == 0 || requestNext == nil else {
-                    return .failed(.shortBody)
-                }
+                guard left ?? 0 == 0 || requestNext == nil else { return .failed(.shortBody) }
                 return .bytes(0)
             } else {
                 readAhead()

@@ -12,13 +12,6 @@ struct ConnectionSharing {
         let proxy: ProxyOptions
     }
 
-    /// The decision for a new exchange.
-    enum Entrance: Hashable {
-        case begins
-        /// The exchange waits until `ConnectionSharing` releases it.
-        case waits
-    }
-
     private enum Sharing {
         /// No response has shown the server's protocol yet.
         case unknown
@@ -44,11 +37,17 @@ struct ConnectionSharing {
 
         /// Whether exchanges wait for a connection that is being opened.
         var awaitsScout: Bool { scout != nil && !isConnected && !waiting.isEmpty }
+
+        /// Removes and returns exchanges that may begin, all of them unless their number is limited.
+        mutating func release(_ limit: Int = .max) -> [WireMachine.Ticket] {
+            let released = Array(waiting.prefix(limit))
+            waiting.removeFirst(released.count)
+            return released
+        }
     }
 
     /// The recommended minimum number of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
     private static let fewestStreams = 100
-    /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
     /// The time that exchanges wait for a connection before the next one opens its own; an endless handshake then blocks no other exchange.
@@ -58,8 +57,8 @@ struct ConnectionSharing {
     /// The groups whose exchanges may wait for a connection.
     private var awaiting: Set<Key> = []
 
-    /// Decides whether a new exchange begins or waits.
-    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Entrance {
+    /// Decides whether a new exchange begins; otherwise, it waits until `ConnectionSharing` releases it.
+    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Bool {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
         let begins: Bool
@@ -79,7 +78,7 @@ struct ConnectionSharing {
             awaiting.insert(key)
             if group.scout == ticket || group.waitingSince == nil { group.waitingSince = now }
         }
-        return begins ? .begins : .waits
+        return begins
     }
 
     /// The earliest moment at which `impatient(at:)` may return exchanges.
@@ -99,7 +98,7 @@ struct ConnectionSharing {
             if let since = group.waitingSince, since.advanced(by: ConnectionSharing.patience) <= now {
                 // The first attempt continues, and the connection that opens first is used.
                 (group.scout, group.waitingSince) = (nil, nil)
-                released += ConnectionSharing.release(1, &group)
+                released += group.release(1)
             }
             if group.waitingSince == nil { group.waitingSince = now }
             groups[key] = group
@@ -115,7 +114,7 @@ struct ConnectionSharing {
         if group.sharing == .unknown, group.isConnected {
             // The existing connection cannot be shared.
             group.sharing = .exclusive
-            return (true, ConnectionSharing.releaseAll(&group))
+            return (true, group.release())
         }
         if group.scout != nil, !group.isConnected { return (false, []) }
         (group.scout, group.isConnected, group.waitingSince) = (ticket, false, nil)
@@ -142,32 +141,29 @@ struct ConnectionSharing {
             if isReused, group.sharing == .unknown {
                 // A reused connection proves nothing, because a stream may have opened it. Another exchange goes ahead.
                 group.scout = nil
-                return ConnectionSharing.release(1, &group)
+                return group.release(1)
             }
             group.isConnected = true
-            return group.sharing == .unknown ? ConnectionSharing.release(1, &group) : ConnectionSharing.releaseAll(&group)
+            return group.sharing == .unknown ? group.release(1) : group.release()
         }
         if group.sharing == .unknown, isReused, group.scout != nil {
             group.sharing = .shared
-            return ConnectionSharing.releaseAll(&group)
+            return group.release()
         }
         return []
     }
 
     /// Records the arrival of a head; returns the exchanges that follow.
-    ///
-    /// - Parameters:
-    ///   - isShared: Whether the response arrived over HTTP/2.
-    ///   - isNew: Whether the exchange opened the connection; a reused HTTP/1 connection may belong to a stream.
     mutating func headArrived(_ ticket: WireMachine.Ticket, _ key: Key, isShared: Bool, isNew: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
         if group.scout == ticket { group.scout = nil }
+        // A reused HTTP/1 connection may belong to a stream.
         guard isShared || isNew else { return [] }
         let isNews = !group.hasHead || (group.sharing == .shared) != isShared
         group.hasHead = true
         group.sharing = isShared ? .shared : .exclusive
-        return isNews ? ConnectionSharing.releaseAll(&group) : []
+        return isNews ? group.release() : []
     }
 
     /// Records the end of a running exchange; returns the exchanges that follow.
@@ -181,10 +177,10 @@ struct ConnectionSharing {
         if group.scout == ticket {
             group.scout = nil
             // Released one by one, each exchange would wait for the same failure, or for a connection without a free stream.
-            if hasFailed || group.sharing == .shared { released = ConnectionSharing.releaseAll(&group) }
+            if hasFailed || group.sharing == .shared { released = group.release() }
             if hasFailed { (group.sharing, group.hasHead) = (.exclusive, false) }
         }
-        if released.isEmpty { released = ConnectionSharing.release(1, &group) }
+        if released.isEmpty { released = group.release(1) }
         // The next exchange tries sharing again.
         if group.running == 0, group.waiting.isEmpty, released.isEmpty, !group.hasHead { group.sharing = .unknown }
         groups[key] = group
@@ -200,17 +196,6 @@ struct ConnectionSharing {
             group.waiting.remove(at: index)
             return []
         }
-        return ConnectionSharing.release(1, &group)
-    }
-
-    /// The number of waiting exchanges, for tests.
-    var waitingCount: Int { groups.values.reduce(0) { $0 + $1.waiting.count } }
-
-    private static func releaseAll(_ group: inout Group) -> [WireMachine.Ticket] { release(group.waiting.count, &group) }
-
-    private static func release(_ count: Int, _ group: inout Group) -> [WireMachine.Ticket] {
-        let released = Array(group.waiting.prefix(count))
-        group.waiting.removeFirst(released.count)
-        return released
+        return group.release(1)
     }
 }

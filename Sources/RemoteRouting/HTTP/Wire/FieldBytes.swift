@@ -7,24 +7,6 @@ enum FieldBytes {
     /// The first byte in UTF-8 of every scalar that stands for a byte.
     private static let lead: UInt8 = 0xF4
 
-    /// Whether a request returns the value of a response field.
-    static func goBack(_ name: String) -> Bool {
-        switch name.utf8.count {
-        case 4: name.lowercased() == "etag"
-        case 10: name.lowercased() == "set-cookie"
-        default: false
-        }
-    }
-
-    /// Whether the value of a response field contains the address of a later request.
-    static func haveAddress(_ name: String) -> Bool {
-        switch name.utf8.count {
-        case 4: name.lowercased() == "link"
-        case 8: name.lowercased() == "location"
-        default: false
-        }
-    }
-
     /// Returns bytes as the text of an address. Escapes bytes outside ASCII if they are not UTF-8, so that a request has the same bytes.
     static func address(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }

@@ -13,7 +13,6 @@ struct HeadReader {
     private var count = 0
     private var status = 0
     private var fields: [HTTPFields.Field] = []
-    /// The address that responds.
     private let url: URL
     /// Whether the next line is a status line.
     private var isAtStart = true
@@ -22,20 +21,13 @@ struct HeadReader {
     private(set) var isShared = false
     private let offersHTTP2: Bool
 
-    /// Creates a parser.
-    ///
-    /// - Parameters:
-    ///   - url: The address that responds.
-    ///   - offersHTTP2: Whether the connection may use HTTP/2; otherwise, a status line of HTTP/2 is an error.
+    /// Creates a parser; unless the connection may use HTTP/2, a status line of HTTP/2 is an error.
     init(url: URL, offersHTTP2: Bool) {
         self.url = url
         self.offersHTTP2 = offersHTTP2
     }
 
-    /// Parses the next line, including its line ending.
-    ///
-    /// - Returns: The head, after the empty line that ends it.
-    /// - Throws: `TransportFailure` if the head is too large, contradicts itself, or has an invalid status or an unsupported transfer coding.
+    /// Parses the next line, including its line ending; returns the head after the empty line that ends it.
     mutating func take(_ line: UnsafeRawBufferPointer) throws(TransportFailure) -> HTTPResponse? {
         bytes += line.count
         count += 1
@@ -59,7 +51,7 @@ struct HeadReader {
             isShared = text.dropFirst(5).first == UInt8(ascii: "2")
             return nil
         }
-        if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {
+        if text[text.startIndex].isBlank {
             // An obsolete line folding continues the previous line (RFC 9112 §5.2).
             guard !fields.isEmpty else { return nil }
             // In place: a new string per line would copy all previous lines.
@@ -105,7 +97,7 @@ struct HeadReader {
         guard let space = line.firstIndex(of: 0x20) else { return 0 }
         var status = 0
         for byte in line[(space + 1)...] {
-            guard (0x30...0x39).contains(byte), status < 1000 else { break }
+            guard byte.isDigit, status < 1000 else { break }
             status = status * 10 + Int(byte - 0x30)
         }
         return status
@@ -124,10 +116,17 @@ struct HeadReader {
         return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
     }
 
-    /// Decodes the value of a field.
     private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-        if FieldBytes.goBack(name) { return FieldBytes.text(bytes) }
-        return FieldBytes.haveAddress(name) ? FieldBytes.address(bytes) : string(bytes)
+        let count = name.utf8.count
+        // Other names are not copied.
+        guard count == 4 || count == 8 || count == 10 else { return string(bytes) }
+        return switch name.lowercased() {
+        // A request returns these values to the server.
+        case "etag", "set-cookie": FieldBytes.text(bytes)
+        // These values contain the address of a later request.
+        case "link", "location": FieldBytes.address(bytes)
+        default: string(bytes)
+        }
     }
 
     /// Decodes UTF-8, or ISO-8859-1 if the bytes are not UTF-8.
@@ -140,16 +139,14 @@ struct HeadReader {
 extension Int64 {
     /// Parses a length, which consists of digits only.
     fileprivate init?(field: Substring) {
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        let rest = field.utf8.drop(while: isSpace)
-        let digits = rest.prefix { !isSpace($0) }
-        guard digits.allSatisfy({ (0x30...0x39).contains($0) }), rest[digits.endIndex...].allSatisfy(isSpace) else { return nil }
+        let rest = field.utf8.drop(while: \.isBlank)
+        let digits = rest.prefix { !$0.isBlank }
+        guard digits.allSatisfy(\.isDigit), rest[digits.endIndex...].allSatisfy(\.isBlank) else { return nil }
         self.init(Substring(digits))
     }
 }
 
 extension UnsafeRawBufferPointer {
-    /// The line without its line ending.
     fileprivate func trimmingEnd() -> Slice<UnsafeRawBufferPointer> {
         var end = endIndex
         while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
@@ -161,8 +158,8 @@ extension Slice<UnsafeRawBufferPointer> {
     /// The bytes without whitespace at both ends.
     fileprivate func trimmed() -> Self {
         var (start, end) = (startIndex, endIndex)
-        while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
-        while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
+        while start < end, self[start].isBlank { start += 1 }
+        while end > start, self[end - 1].isBlank { end -= 1 }
         return self[start..<end]
     }
 }

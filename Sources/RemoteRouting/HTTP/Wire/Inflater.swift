@@ -17,7 +17,6 @@ package enum ContentCoding: String, CaseIterable, Sendable {
         self.init(rawValue: name == "x-gzip" ? "gzip" : name)
     }
 
-    /// Whether the library of the coding can be found or loaded.
     package var isAvailable: Bool { wire_inflater_is_available(rawValue) != 0 }
 
     /// The value of `Accept-Encoding`: the available codings, or `identity` if there is none.
@@ -40,7 +39,6 @@ package final class Inflater {
     /// Whether the library filled the scratch buffer and may have more output without further input.
     private var mayHoldMore = false
 
-    /// Creates a decoder; `nil` without the library of the coding.
     package init?(_ coding: ContentCoding) {
         guard let inflater = wire_inflater_make(coding.rawValue) else { return nil }
         self.coding = coding
@@ -49,7 +47,6 @@ package final class Inflater {
 
     deinit { wire_inflater_free(inflater) }
 
-    /// Adds encoded bytes, which `next()` decodes.
     package func push(_ data: Data) {
         if input.isEmpty { input = data } else { input.append(data) }
     }
@@ -70,9 +67,7 @@ package final class Inflater {
         return nil
     }
 
-    /// Marks the input as complete.
-    ///
-    /// - Throws: `TransportFailure` if the last member is truncated.
+    /// Marks the input as complete; throws if the last member is truncated.
     package func finish() throws(TransportFailure) {
         guard isAtEnd else {
             throw TransportFailure(.protocolViolation, "the \(coding.rawValue) body is truncated; check the server")

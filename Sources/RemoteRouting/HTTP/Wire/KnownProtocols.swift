@@ -3,7 +3,6 @@ internal import CurlShim
 
 /// The protocols of origins that use TLS, as far as responses and failures have shown them.
 struct KnownProtocols {
-    /// The protocols that an origin supports.
     enum Support {
         /// HTTP/1.1, and perhaps HTTP/2.
         case http1
@@ -15,7 +14,6 @@ struct KnownProtocols {
         case flood
     }
 
-    /// The maximum number of remembered origins.
     private static let limit = 1000
 
     private var known: [String: Support] = [:]

@@ -5,47 +5,32 @@
 struct Places {
     typealias Ticket = WireMachine.Ticket
 
-    /// The reasons why an exchange waits.
-    enum Kind: CaseIterable {
+    enum Kind: Int, CaseIterable {
         /// It has not begun, and waits for a place.
         case exchange, stream
         /// It waited for the connection of another exchange, and may begin.
         case follower
     }
 
-    private struct Lane {
-        /// The waiting exchanges of each kind in order of arrival; canceled ones are skipped.
-        private var exchanges: ArraySlice<Ticket> = []
-        private var waitingStreams: ArraySlice<Ticket> = []
-        private var followers: ArraySlice<Ticket> = []
+    /// The numbers of exchanges with a connection, and of the streams among them.
+    private struct Counts {
         var running = 0
         var paused = 0
         var streams = 0
+    }
 
-        subscript(kind: Kind) -> ArraySlice<Ticket> {
-            get {
-                switch kind {
-                case .exchange: exchanges
-                case .stream: waitingStreams
-                case .follower: followers
-                }
-            }
-            _modify {
-                switch kind {
-                case .exchange: yield &exchanges
-                case .stream: yield &waitingStreams
-                case .follower: yield &followers
-                }
-            }
-        }
+    private struct Lane {
+        /// The waiting exchanges of each kind in order of arrival; canceled ones are skipped.
+        var queues = [ArraySlice<Ticket>](repeating: [], count: Kind.allCases.count)
+        var counts = Counts()
 
-        var waits: Bool { !exchanges.isEmpty || !waitingStreams.isEmpty || !followers.isEmpty }
-        var isEmpty: Bool { !waits && running + paused == 0 }
+        var waits: Bool { !queues.allSatisfy(\.isEmpty) }
+        var isEmpty: Bool { !waits && counts.running + counts.paused == 0 }
 
         /// Removes canceled exchanges from the front of each queue.
         mutating func skip(_ isKnown: (Ticket) -> Bool) {
-            for kind in Kind.allCases {
-                while let first = self[kind].first, !isKnown(first) { self[kind].removeFirst() }
+            for kind in queues.indices {
+                while let first = queues[kind].first, !isKnown(first) { queues[kind].removeFirst() }
             }
         }
     }
@@ -62,10 +47,7 @@ struct Places {
     private var laneLimit = 1000
     /// The origins with waiting exchanges, among which a free place is given.
     private var waiting: Set<String> = []
-    private(set) var running = 0
-    private(set) var paused = 0
-    /// The number of streams with a connection.
-    private var streams = 0
+    private var total = Counts()
     /// The number of tickets in all queues, including canceled ones.
     private var queued = 0
 
@@ -84,14 +66,18 @@ struct Places {
             lanes = lanes.filter { !$0.value.isEmpty }
             laneLimit = max(1000, 2 * lanes.count)
         }
-        lanes[origin, default: Lane()][kind].append(ticket)
+        lanes[origin, default: Lane()].queues[kind.rawValue].append(ticket)
         waiting.insert(origin)
         queued += 1
     }
 
+    var isIdle: Bool { total.running == 0 }
+
+    var count: Int { total.running + total.paused }
+
     /// Removes and returns the exchange that begins next; `nil` if there is none or no place.
     mutating func next(_ isKnown: (Ticket) -> Bool) -> (ticket: Ticket, kind: Kind)? {
-        guard !waiting.isEmpty, running + paused < connections else { return nil }
+        guard !waiting.isEmpty, count < connections else { return nil }
         var best: (origin: String, running: Int, ticket: Ticket, kind: Kind)?
         for origin in waiting {
             lanes[origin]?.skip(isKnown)
@@ -101,65 +87,59 @@ struct Places {
             }
             guard mayBegin(lane) else { continue }
             for kind in Kind.allCases {
-                guard let ticket = lane[kind].first, kind != .stream || mayStream(lane) else { continue }
-                if let best, (best.running, best.ticket) < (lane.running, ticket) { continue }
-                best = (origin, lane.running, ticket, kind)
+                guard let ticket = lane.queues[kind.rawValue].first, kind != .stream || mayStream(lane) else { continue }
+                if let best, (best.running, best.ticket) < (lane.counts.running, ticket) { continue }
+                best = (origin, lane.counts.running, ticket, kind)
             }
         }
         guard let best else { return nil }
-        lanes[best.origin]?[best.kind].removeFirst()
+        lanes[best.origin]?.queues[best.kind.rawValue].removeFirst()
         queued -= 1
         return (best.ticket, best.kind)
     }
 
     private func mayBegin(_ lane: Lane) -> Bool {
-        width + reserve - running > min(lane.running, reserve)
-            && connections - running - paused > min(lane.running + lane.paused, reserve, max(0, connections - width))
+        width + reserve - total.running > min(lane.counts.running, reserve)
+            && connections - count > min(lane.counts.running + lane.counts.paused, reserve, max(0, connections - width))
     }
 
     private func mayStream(_ lane: Lane) -> Bool {
-        streamLimit - streams > min(lane.streams, streamLimit / 8)
+        streamLimit - total.streams > min(lane.counts.streams, streamLimit / 8)
     }
 
     /// Counts an exchange that takes a place.
     mutating func began(_ origin: String, isStream: Bool) {
-        running += 1
-        lanes[origin, default: Lane()].running += 1
-        if isStream {
-            streams += 1
-            lanes[origin]?.streams += 1
+        update(origin) { counts in
+            counts.running += 1
+            if isStream { counts.streams += 1 }
         }
     }
 
     /// Records that a running or paused exchange has left its place.
     mutating func ended(_ origin: String, isStream: Bool, isPaused: Bool) {
-        if isPaused {
-            paused -= 1
-            lanes[origin]?.paused -= 1
-        } else {
-            running -= 1
-            lanes[origin]?.running -= 1
-        }
-        if isStream {
-            streams -= 1
-            lanes[origin]?.streams -= 1
+        update(origin) { counts in
+            if isPaused { counts.paused -= 1 } else { counts.running -= 1 }
+            if isStream { counts.streams -= 1 }
         }
     }
 
-    /// Records that the reader of an exchange is behind.
     mutating func paused(_ origin: String) {
-        running -= 1
-        paused += 1
-        lanes[origin]?.running -= 1
-        lanes[origin]?.paused += 1
+        update(origin) { counts in
+            counts.running -= 1
+            counts.paused += 1
+        }
     }
 
-    /// Records that the reader of an exchange wants more.
     mutating func resumed(_ origin: String) {
-        paused -= 1
-        running += 1
-        lanes[origin]?.paused -= 1
-        lanes[origin]?.running += 1
+        update(origin) { counts in
+            counts.paused -= 1
+            counts.running += 1
+        }
+    }
+
+    private mutating func update(_ origin: String, _ change: (inout Counts) -> Void) {
+        change(&total)
+        change(&lanes[origin, default: Lane()].counts)
     }
 
     /// Bounds the queues to twice their use, even if many exchanges are canceled before their turn.
@@ -167,9 +147,9 @@ struct Places {
         guard queued > 2 * waitingCount + 64 else { return }
         queued = 0
         for (origin, var lane) in lanes {
-            for kind in Kind.allCases {
-                lane[kind].removeAll { !isKnown($0) }
-                queued += lane[kind].count
+            for kind in lane.queues.indices {
+                lane.queues[kind].removeAll { !isKnown($0) }
+                queued += lane.queues[kind].count
             }
             lanes[origin] = lane
         }

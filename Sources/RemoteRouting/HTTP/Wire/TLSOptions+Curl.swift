@@ -6,10 +6,6 @@ internal import Foundation
 
 extension TLSOptions {
     /// Returns the reason why a build of libcurl cannot fulfill the options; `nil` if it can.
-    ///
-    /// - Parameters:
-    ///   - version: The version as a number: `0x075801` is 7.88.1.
-    ///   - backend: The TLS library, as libcurl names it.
     func problem(version: UInt32, backend: String) -> String? {
         // With some other TLS libraries, libcurl accepts certificates in memory but silently ignores them.
         let hasOpenSSL = ["OpenSSL/", "LibreSSL/", "BoringSSL", "quictls/", "AWS-LC"].contains { backend.hasPrefix($0) }
@@ -30,9 +26,6 @@ extension TLSOptions {
         hasher.combine(clientCertificate.password)
         return true
     }
-
-    /// Returns whether libcurl might reuse a connection made with other options, as before 7.83.1 (CVE-2022-27782).
-    static func mayMixConnections(version: UInt32) -> Bool { version < 0x075301 }
 
     /// Calls a function with the options in the shim's form.
     func withWireForm(isAlone: Bool, _ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {

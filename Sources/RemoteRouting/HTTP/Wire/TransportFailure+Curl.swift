@@ -3,15 +3,8 @@ internal import CurlShim
 internal import Foundation
 
 extension TransportFailure {
-    /// Converts a `CURLcode`.
-    ///
-    /// - Parameters:
-    ///   - code: The code.
-    ///   - text: libcurl's message, which distinguishes failures with the same code.
-    ///   - systemError: The `errno` of the connection.
-    ///   - verification: OpenSSL's number for the reason of a refused certificate; 0 or 1 if it was not refused.
-    ///   - tls: The TLS requirements of the request.
-    ///   - mayHaveArrived: Whether the request was sent.
+    /// Converts a `CURLcode`. libcurl's message distinguishes failures with the same code. The verification is OpenSSL's number for the
+    /// reason of a refused certificate; 0 or 1 if it was not refused.
     init(curlCode code: Int32, text: String, systemError: Int32, verification: Int = 0, tls: TLSOptions? = nil, mayHaveArrived: Bool) {
         self =
             TransportFailure.tls(code, text, verification, tls, mayHaveArrived: mayHaveArrived)
@@ -71,13 +64,6 @@ extension TransportFailure {
     // MARK: Proxies
 
     /// Converts a failure of a proxy; `nil` if the proxy did not fail, or the failure may be the host's.
-    ///
-    /// - Parameters:
-    ///   - code: The `CURLcode`.
-    ///   - text: libcurl's message, which distinguishes failures with the same code.
-    ///   - systemError: The `errno` of the connection.
-    ///   - isUsed: Whether the failed connection was to a proxy.
-    ///   - trace: libcurl's information about the proxy.
     init?(proxyCode code: Int32, text: String, systemError: Int32, isUsed: Bool, _ trace: wire_proxy_trace) {
         let found: TransportFailure? =
             switch wire_curl_code(rawValue: code) {
@@ -177,7 +163,6 @@ extension TransportFailure {
 
 /// An error of libcurl that caused a failure.
 package struct CurlError: Error, Sendable, CustomStringConvertible {
-    /// The `CURLcode`.
     package let code: Int32
     /// libcurl's message, which may name hosts.
     package let text: String

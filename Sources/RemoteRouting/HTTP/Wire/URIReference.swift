@@ -1,13 +1,9 @@
-/// The five components of an address, and reference resolution (RFC 3986 §5).
+/// The five components of an address, without their delimiters, and reference resolution (RFC 3986 §5).
 package struct URIReference: Hashable, Sendable {
-    /// The scheme, without the colon.
     package var scheme: String?
-    /// The authority, without the two slashes.
     package var authority: String?
     package var path: String
-    /// The query, without the question mark.
     package var query: String?
-    /// The fragment, without the number sign.
     package var fragment: String?
 
     /// Splits any text as in RFC 3986, appendix B, without validation.

@@ -6,11 +6,8 @@ package import Foundation
 /// cannot contain is escaped. Each byte is escaped for itself, so existing escapes stay as they are. RFC 3986 §5.2 says where a relative
 /// reference leads. Control characters are refused, and so are backslashes before the query, which some servers treat as slashes.
 package enum WebAddress {
-    /// Resolves a reference against the address of the response or the file that contains it.
+    /// Resolves a reference against the address of the response or the file that contains it; without a base, it must be absolute.
     ///
-    /// - Parameters:
-    ///   - reference: The reference as received: absolute, or relative to the base.
-    ///   - base: An absolute address; `nil` accepts absolute references only.
     /// - Returns: An http or https address with a lowercase scheme and without a fragment; `nil` if the reference leads to no such address.
     package static func resolve(_ reference: String, from base: URL?) -> URL? {
         guard !reference.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }),
@@ -37,18 +34,11 @@ package enum WebAddress {
         let bytes = authority.utf8
         guard !bytes.contains(UInt8(ascii: "\\")) else { return nil }
         let start = bytes.lastIndex(of: UInt8(ascii: "@")).map { bytes.index(after: $0) } ?? bytes.startIndex
-        var host = authority[start...]
-        var port = ""
-        // A colon within the brackets of an IPv6 address precedes no port.
-        if host.utf8.last != UInt8(ascii: "]"), let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) {
-            let digits = host[host.utf8.index(after: colon)...]
-            guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
-            if !digits.isEmpty {
-                guard let number = UInt16(digits), number > 0 else { return nil }
-                port = ":\(number)"
-            }
-            host = host[..<colon]
-        }
+        let (host, digits) = authority[start...].hostAndPort
+        guard digits.utf8.allSatisfy(\.isDigit) else { return nil }
+        let number = UInt16(digits)
+        guard digits.isEmpty || number ?? 0 > 0 else { return nil }
+        let port = number.map { ":\($0)" } ?? ""
         let name = host.utf8.allSatisfy { $0 < 0x80 } ? String(host) : HostName.ascii(String(host))
         guard let name, !name.isEmpty else { return nil }
         return authority[..<start] + HostName.withoutRoot(name) + port
@@ -78,15 +68,11 @@ package enum WebAddress {
     private static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || marks.contains(byte) }
 }
 
-/// The conversion of international host names.
 package enum HostName {
     /// Whether the system's Foundation converts international names.
     static let convertsInternational = ascii("\u{FC}") == "xn--tda"
 
-    /// Returns the ASCII form of an international name (UTS 46).
-    ///
-    /// - Parameter name: A name with characters outside ASCII, without a port.
-    /// - Returns: The name in lowercase ASCII; `nil` if it has no such form, or if the system's Foundation does not convert names.
+    /// Returns an international name in lowercase ASCII (UTS 46); `nil` if it has no such form, or if Foundation does not convert names.
     package static func ascii(_ name: String) -> String? {
         // Foundation knows the tables of UTS 46, but offers them only through whole addresses.
         guard name.utf8.allSatisfy({ $0 >= 0x80 || isLegal($0) }), let text = URL(string: "https://\(name)/")?.absoluteString,

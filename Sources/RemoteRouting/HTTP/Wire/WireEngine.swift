@@ -14,13 +14,9 @@ package final class WireEngine: Sendable {
     /// The process of the engine's thread; a forked child does not have that thread.
     private let process = getpid()
 
-    /// Creates an engine and starts its thread.
+    /// Creates an engine and starts its thread; throws if no file descriptor is left.
     ///
-    /// - Parameters:
-    ///   - library: The libcurl to use.
-    ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
-    ///   - connections: The maximum number of connections, including those of paused exchanges. Idle ones are at most three quarters of it.
-    /// - Throws: `TransportFailure` if no file descriptor is left.
+    /// The connections include those of paused exchanges. Idle ones are at most three quarters of the number.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(TransportFailure) {
         // Created here, because the thread could report a failure only through each exchange.
         let idle = max(1, min(connections / 2, max(width, 64)))
@@ -52,9 +48,7 @@ package final class WireEngine: Sendable {
     /// The number of exchanges that the engine's thread knows, for tests.
     package var count: Int { mailbox.known }
 
-    /// Submits a request; the engine feeds its exchange on its own thread.
-    ///
-    /// - Returns: Its number, for ``cancel(_:)`` and ``resume(_:)``.
+    /// Submits a request, and returns its number; the engine feeds its exchange on its own thread.
     package func start(_ request: WireRequest, _ exchange: Exchange) -> Ticket {
         mailbox.start(request, exchange)
     }
@@ -87,7 +81,6 @@ final class Mailbox: Sendable {
 
     /// The descriptor that wakes the loop.
     let event: Int32
-    /// Guards the commands and the state of the loop.
     private let state = Lock(State())
 
     init?() {
@@ -102,7 +95,8 @@ final class Mailbox: Sendable {
     func post(_ command: Command) {
         let isAsleep = state.withLock { state in
             state.commands.append(command)
-            return state.isAsleep.take()
+            defer { state.isAsleep = false }
+            return state.isAsleep
         }
         if isAsleep { wire_event_post(event) }
     }
@@ -111,13 +105,13 @@ final class Mailbox: Sendable {
         let (ticket, isAsleep) = state.withLock { state in
             state.lastTicket += 1
             state.commands.append(.start(state.lastTicket, request, exchange))
-            return (state.lastTicket, state.isAsleep.take())
+            defer { state.isAsleep = false }
+            return (state.lastTicket, state.isAsleep)
         }
         if isAsleep { wire_event_post(event) }
         return ticket
     }
 
-    /// Moves all commands to the loop's thread.
     func take(into commands: inout [Command]) {
         commands.removeAll(keepingCapacity: true)
         state.withLock { state in
@@ -133,14 +127,6 @@ final class Mailbox: Sendable {
             state.isAsleep = state.commands.isEmpty
             return state.isAsleep
         }
-    }
-}
-
-extension Bool {
-    /// Returns the value and sets it to false.
-    fileprivate mutating func take() -> Bool {
-        defer { self = false }
-        return self
     }
 }
 #endif

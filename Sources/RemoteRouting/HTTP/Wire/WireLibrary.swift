@@ -4,7 +4,6 @@ internal import Foundation
 
 /// A libcurl that was found or loaded, with its capabilities.
 package struct WireLibrary: Sendable {
-    /// The reason why no engine can be created.
     package struct Missing: Error, Sendable, CustomStringConvertible {
         package let description: String
     }
@@ -16,25 +15,10 @@ package struct WireLibrary: Sendable {
         /// The version as a number: `0x075801` is 7.88.1.
         package var version: UInt32
         /// The TLS library, such as `OpenSSL/3.0.17`; empty without one.
-        package var tls: String
+        package var tls = ""
         /// Whether names are resolved on threads; otherwise a lookup would block the loop.
         package var hasThreads: Bool
-        package var hasHTTP2: Bool
-
-        package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "", hasHTTP2: Bool = false) {
-            self.hasHTTP2 = hasHTTP2
-            self.name = name
-            self.tls = tls
-            self.version = version
-            self.hasThreads = hasThreads
-        }
-
-        init(_ number: Int32) {
-            self.init(
-                name: String(cString: wire_library_name(number)), version: wire_library_version(number),
-                hasThreads: wire_library_has_threads(number) != 0, tls: wire_library_tls(number).map { String(cString: $0) } ?? "",
-                hasHTTP2: wire_library_has_http2(number) != 0)
-        }
+        package var hasHTTP2 = false
 
         /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
@@ -45,24 +29,14 @@ package struct WireLibrary: Sendable {
                 && (version < UInt32(WIRE_READS_AHEAD) || version >= UInt32(WIRE_TRACES_FRAMES))
         }
 
-        /// Returns whether the library may offer HTTP/2 for a request to an origin.
-        func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support?) -> Bool {
+        /// Returns whether the library may offer HTTP/2 for a request to an origin; without TLS, HTTP/2 is not offered.
+        func mayOfferHTTP2(isSecure: Bool, isStream: Bool, _ known: KnownProtocols.Support? = nil) -> Bool {
             switch known {
             case .brokenHTTP2, .flood: false
             case .onlyHTTP2: hasTestedHTTP2 && isSecure
-            case .http1, nil: mayOfferHTTP2(isSecure: isSecure, isStream: isStream)
+            // libcurl would buffer a whole window of a paused stream, which may also block other streams.
+            case .http1, nil: hasTestedHTTP2 && isSecure && !isStream
             }
-        }
-
-        /// Returns whether the library may offer HTTP/2 for a request to an unknown origin.
-        ///
-        /// Streams do not use HTTP/2. libcurl would buffer a whole window of a paused stream, which may also block other streams.
-        ///
-        /// - Parameters:
-        ///   - isSecure: Whether the request uses https; HTTP/2 without TLS is not offered.
-        ///   - isStream: Whether the reader consumes the body at its own pace.
-        package func mayOfferHTTP2(isSecure: Bool, isStream: Bool) -> Bool {
-            hasTestedHTTP2 && isSecure && !isStream
         }
 
         /// The reason why the library cannot be used; `nil` if it can.
@@ -78,19 +52,18 @@ package struct WireLibrary: Sendable {
     /// A file of certificates; `nil` if the library's own file exists.
     let certificates: String?
 
-    /// The properties of the library's build.
     package let build: Build
 
     package var version: String { build.name }
 
-    /// Finds the process's libcurl or loads the system's.
-    ///
-    /// - Parameter path: A file to load instead.
-    /// - Throws: ``Missing`` with the reason.
+    /// Finds the process's libcurl, or loads the system's or the file at a path.
     package init(path: String? = nil) throws(Missing) {
         number = path.map { wire_library_open($0) } ?? wire_library_default()
         guard number >= 0 else { throw Missing(description: "\(path ?? "libcurl.so.4") cannot be loaded") }
-        build = Build(number)
+        build = Build(
+            name: String(cString: wire_library_name(number)), version: wire_library_version(number),
+            tls: wire_library_tls(number).map { String(cString: $0) } ?? "", hasThreads: wire_library_has_threads(number) != 0,
+            hasHTTP2: wire_library_has_http2(number) != 0)
         if let problem = build.problem { throw Missing(description: problem) }
         guard wire_library_initialize(number) == 0 else { throw Missing(description: "libcurl \(build.name) cannot be initialized") }
         certificates = WireLibrary.certificates(for: number)

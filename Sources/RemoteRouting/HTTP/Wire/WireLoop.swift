@@ -7,7 +7,7 @@ internal import StoreCore
 final class WireLoop {
     let library: WireLibrary
     private let mailbox: Mailbox
-    private var machine: WireMachine
+    var machine: WireMachine
     private let handle: OpaquePointer
     /// The maximum number of descriptors of connections.
     private let descriptors: Int
@@ -15,7 +15,6 @@ final class WireLoop {
     private var commands: [Mailbox.Command] = []
     /// The transfers that have received enough in their turn, and continue in the next one.
     private var waiting: [WireTransfer] = []
-    /// The protocols of origins that use TLS.
     private var protocols = KnownProtocols()
     /// The transfers with a head or a chunk that is not yet reported.
     private var unreported: [WireTransfer] = []
@@ -34,9 +33,6 @@ final class WireLoop {
     }
 
     deinit { wire_loop_free(handle) }
-
-    /// Whether libcurl counts bodies among the bytes of requests.
-    var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
 
     /// Whether lookups of ended exchanges still run.
     var hasLookups: Bool { wire_loop_lookups(handle) > 0 }
@@ -120,7 +116,7 @@ final class WireLoop {
 
     /// Ends an exchange before libcurl does. Without a failure or a deadline, the exchange is not notified, because its caller was canceled.
     private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
-        _ = machine.left(ticket)
+        machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
         if part != nil { transfer.distrustConnection() }
         let isWaiting = transfer.isWaiting
@@ -135,22 +131,10 @@ final class WireLoop {
 
     // MARK: Callbacks of libcurl
 
-    /// Decides whether a request may be sent, right before sending.
-    func willSend(_ transfer: WireTransfer, isReused: Bool, isReadable: Bool) -> Bool {
-        machine.willSend(transfer.ticket, isReused: isReused, isReadable: isReadable) == .send
-    }
-
-    func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
-
-    /// Decides whether libcurl may open a connection, right before opening.
-    func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
-
     func headArrived(_ transfer: WireTransfer, isShared: Bool) {
         if transfer.request.isSecure { protocols.responded(transfer, isShared: isShared) }
         machine.headArrived(transfer.ticket, isShared: isShared, at: now)
     }
-
-    func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
     /// Reports the transfer at the end of this turn, so that a small response wakes its reader only once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }

@@ -7,15 +7,6 @@ package struct WireMachine {
     /// The number of an exchange, in the order of submission.
     package typealias Ticket = UInt64
 
-    /// The action for a request right before it is sent.
-    package enum SendAction: Hashable {
-        case send
-        /// Replace the connection: the server has closed it, or has sent unrequested bytes.
-        case restart
-        /// Refuse, because the request was already sent and must not be repeated.
-        case refuse
-    }
-
     /// The action after the end of a transfer.
     package enum EndAction: Hashable {
         /// Begin the same request again on a fresh connection, because nothing was sent.
@@ -41,7 +32,6 @@ package struct WireMachine {
         var restarts = false
         /// The exchanges that may share a connection with it; `nil` if it shares none.
         let sharing: ConnectionSharing.Key?
-        /// Whether it was refused a connection.
         var isDeferred = false
         /// Whether it was sent on a connection that was opened for it.
         var isOnNewConnection = false
@@ -73,14 +63,11 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    package var isIdle: Bool { places.running == 0 }
+    package var isIdle: Bool { places.isIdle }
 
     /// Records a submitted exchange; later exchanges have larger tickets.
     ///
-    /// - Parameters:
-    ///   - origin: The origin, which shares the places with others.
-    ///   - isStream: Whether the reader consumes the body at its own pace, which may mean never.
-    ///   - sharing: The exchanges that may share a connection with it; `nil` if it shares none.
+    /// The reader of a stream consumes the body at its own pace, which may mean never.
     mutating func submitted(
         _ ticket: Ticket, to origin: String = "", mayRepeat: Bool, isSecure: Bool, isStream: Bool = false,
         sharing: ConnectionSharing.Key? = nil, _ timeouts: ExchangeLimits.Timeouts, until overall: MonotonicInstant? = nil,
@@ -104,7 +91,7 @@ package struct WireMachine {
             // Waiting for another exchange's connection counts toward the time for the head.
             if kind != .follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
-            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key, at: now) == .waits { continue }
+            if let key = entry.sharing, !entry.needsFreshConnection, !sharing.enter(ticket, key, at: now) { continue }
             entries[ticket]?.isRunning = true
             places.began(entry.origin, isStream: entry.isStream)
             return (ticket, entry.needsFreshConnection)
@@ -130,11 +117,11 @@ package struct WireMachine {
         expect(ticket)
     }
 
-    /// Removes an exchange that was canceled or that the loop failed; returns whether a running transfer must end.
-    package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
+    /// Removes an exchange that was canceled or that the loop failed.
+    package mutating func left(_ ticket: Ticket) { remove(ticket, isOver: false) }
 
-    private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
-        guard let entry = entries.removeValue(forKey: ticket) else { return false }
+    private mutating func remove(_ ticket: Ticket, isOver: Bool) {
+        guard let entry = entries.removeValue(forKey: ticket) else { return }
         if let key = entry.sharing {
             release(
                 entry.isRunning
@@ -142,11 +129,9 @@ package struct WireMachine {
         }
         release(entry)
         let known = entries
-        places.compact(waitingCount: entries.count - places.running - places.paused) { known[$0] != nil }
-        return entry.isRunning
+        places.compact(waitingCount: entries.count - places.count) { known[$0] != nil }
     }
 
-    /// Records that libcurl ended the transfer.
     package mutating func ended(_ ticket: Ticket) -> EndAction {
         guard let entry = entries[ticket] else { return .ignore }
         if entry.restarts {
@@ -162,7 +147,7 @@ package struct WireMachine {
             release(sharing.deferred(ticket, key))
             return .wait
         }
-        _ = remove(ticket, isOver: true)
+        remove(ticket, isOver: true)
         // A library that cannot ask sends without a trace.
         return .conclude(mayHaveArrived: !entry.isRefused && (entry.sends > 0 || cannotAsk))
     }
@@ -174,24 +159,24 @@ package struct WireMachine {
 
     // MARK: At most once
 
-    /// Returns the action for a request that libcurl is about to send on a connection.
-    package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
-        guard let entry = entries[ticket] else { return .refuse }
+    /// Decides whether libcurl may send a request on a connection; `ended(_:)` says how a refused exchange continues.
+    package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> Bool {
+        guard let entry = entries[ticket] else { return false }
         if !entry.mayRepeat, entry.sends > 0 {
             // On a new connection, libcurl repeats only what the server has not processed: a refused stream, or one above the last stream of a
             // GOAWAY (RFC 9113 §8.7).
             entries[ticket]?.isRefused = entry.isOnNewConnection
-            return .refuse
+            return false
         }
         if isReused && isReadable {
             // libcurl would treat bytes that arrived before the request as its response.
             entries[ticket]?.restarts = true
-            return .restart
+            return false
         }
         entries[ticket]?.sends += 1
         entries[ticket]?.isOnNewConnection = !isReused
         if let key = entry.sharing { release(sharing.sent(ticket, key, isReused: isReused)) }
-        return .send
+        return true
     }
 
     /// Decides whether libcurl may open a connection for an exchange; a refused exchange waits for that of another.
@@ -206,7 +191,6 @@ package struct WireMachine {
 
     // MARK: Time and back-pressure
 
-    /// Records that a part of the request was sent or a part of the body arrived.
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
     /// Records the arrival of the head.

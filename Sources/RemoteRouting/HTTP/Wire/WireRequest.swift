@@ -12,10 +12,7 @@ package struct WireRequest: Sendable {
     let connection: ConnectionOptions
     /// The TLS requirements; `nil` for the defaults.
     let tls: TLSOptions?
-    /// The absolute http or https address, encoded.
     let url: String
-    /// Whether to report the progress of the request body.
-    let reportsProgress: Bool
     /// Whether the reader consumes the body at its own pace. Streams never hold all connections and read larger blocks.
     let isStream: Bool
     /// The upgrade to a WebSocket; `nil` for other requests.
@@ -25,21 +22,18 @@ package struct WireRequest: Sendable {
     /// The header lines, each terminated by NUL, in the shim's form.
     private(set) var lines: [UInt8] = []
 
-    /// Encodes a request.
-    ///
-    /// - Throws: ``TransportFailure`` if libcurl cannot send the request, or if the named proxy cannot be used.
+    /// Encodes a request; throws if libcurl cannot send it, or if the named proxy cannot be used.
     package init(_ message: HTTPRequest, over connection: ConnectionOptions, _ limits: ExchangeLimits) throws(TransportFailure) {
         self.message = message
         self.connection = connection
         tls = connection.tls == TLSOptions() ? nil : connection.tls
         url = message.url.absoluteString
-        reportsProgress = limits.onSent != nil
         // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
         socket = limits.upgrade?.beginAttempt()
         try connection.proxy.check()
         try connection.checkUnixSocket()
-        if message.method == .head, message.hasBody {
+        if message.method == .head, !message.body.isNone {
             throw TransportFailure(.unsupported, "a HEAD request with a body cannot be sent; use POST")
         }
         lines.reserveCapacity(256)
@@ -68,7 +62,7 @@ package struct WireRequest: Sendable {
             for name in ["Transfer-Encoding", "Content-Type", "Expect"] { suppress(name) }
             return
         }
-        guard message.hasBody || needsLength else { return }
+        guard !message.body.isNone || needsLength else { return }
         if !hasType { suppress("Content-Type") }
         suppress("Expect")
     }
@@ -98,7 +92,6 @@ package struct WireRequest: Sendable {
         return method == .post || method == .put || method == .patch
     }
 
-    /// Whether the head of the request is within libcurl's limit.
     var fits: Bool { url.utf8.count + lines.count <= WireRequest.headLimit }
 
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
@@ -121,18 +114,13 @@ package struct WireRequest: Sendable {
     /// Whether a new connection needs a name server, for the host or the proxy that the app names.
     var needsLookup: Bool {
         if connection.unixSocketPath != nil { return false }
-        var name = address.dropFirst(isSecure ? 8 : 7).lowercased()
-        if case .server(let server) = connection.proxy.choice {
-            name = server.host.lowercased()
-        } else if let colon = name.utf8.lastIndex(of: UInt8(ascii: ":")) {
-            name = String(name[..<colon])
-        }
+        var name = address.dropFirst(isSecure ? 8 : 7).hostAndPort.host.lowercased()
+        if case .server(let server) = connection.proxy.choice { name = server.host.lowercased() }
         // Only IPv6 addresses are left with a colon.
         let isAddress = name.utf8.contains(UInt8(ascii: ":")) || name.utf8.allSatisfy { $0.isDigit || $0 == UInt8(ascii: ".") }
         return !isAddress && name != "localhost" && !name.hasSuffix(".localhost")
     }
 
-    /// The key of the exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key { ConnectionSharing.Key(origin: address, tls: tls, proxy: connection.proxy) }
 
     /// A hash of the connection's secrets, which libcurl does not compare exactly; 0 without secrets.
@@ -146,9 +134,5 @@ package struct WireRequest: Sendable {
         }
         return hasSecrets ? UInt64(truncatingIfNeeded: hasher.finalize()) : 0
     }
-}
-
-extension HTTPRequest {
-    fileprivate var hasBody: Bool { if case .none = body { false } else { true } }
 }
 #endif

@@ -6,7 +6,6 @@ internal import Foundation
 final class WireTransfer {
     let ticket: WireMachine.Ticket
     let request: WireRequest
-    /// The exchange that receives the response.
     let exchange: Exchange
     private let source: BodySource?
     /// The loop outlives its transfers.
@@ -55,13 +54,12 @@ final class WireTransfer {
         switch request.message.body {
         case _ where request.socket != nil: source = request.socket.map { BodySource(ticket, mailbox, $0) }
         case .stream(let stream): source = BodySource(ticket, mailbox, stream)
-        case .data(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress && !data.isEmpty:
+        case .data(let data) where data.count > WireTransfer.copiedBytes || exchange.limits.onSent != nil && !data.isEmpty:
             source = BodySource(data)
         case .none, .data: source = nil
         }
     }
 
-    /// The maximum size of a copied body.
     private static let copiedBytes = 16_384
     /// The maximum number of chunks and bytes of one transfer in one turn; a body of tiny chunks would otherwise delay the others.
     private static let (chunkLimit, byteLimit) = (512, 2 << 20)
@@ -77,7 +75,7 @@ final class WireTransfer {
         self.handle = handle
         sent = 0
         source?.prepare()
-        chooseConnection(handle)
+        chooseProxy(handle)
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
     }
 
@@ -124,14 +122,12 @@ final class WireTransfer {
     /// Whether the request may be sent again, because it is repeatable and nothing of its response was reported.
     var mayBeginAgain: Bool { request.message.mayRepeat && !hasReported && !isRepeated && source == nil }
 
-    /// Fails the exchange whose body was cut.
     func failCut() {
         failure = TransportFailure(
             .connectionLost, "the HTTP/2 stream ended before the end of its body; try again, or correct the server")
     }
 
-    private func chooseConnection(_ handle: OpaquePointer) {
-        if offersHTTP2 { wire_transfer_offer_http2(handle) }
+    private func chooseProxy(_ handle: OpaquePointer) {
         switch request.connection.proxy.choice {
         case .system where request.connection.unixSocketPath == nil: break
         case .none, .system: wire_transfer_use_proxy(handle, "", nil, nil)
@@ -174,8 +170,9 @@ final class WireTransfer {
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
-                                buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
-                                certificates: certificates, tls: tls, owner: request.connectionOwner, local_port: request.localPort,
+                                buffer_bytes: request.isStream ? 131_072 : 16_384, offers_http2: offersHTTP2 ? 1 : 0,
+                                needs_fresh_connection: isFresh ? 1 : 0, certificates: certificates, tls: tls,
+                                owner: request.connectionOwner, local_port: request.localPort,
                                 needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0, upgrades: request.socket == nil ? 0 : 1,
                                 unix_socket: unixSocket)
                             return body(&wire)
@@ -203,10 +200,10 @@ final class WireTransfer {
 
     private func withTLS(_ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
         guard let tls = request.tls else { return body(nil) }
-        return tls.withWireForm(isAlone: TLSOptions.mayMixConnections(version: loop.library.build.version), body)
+        // Before 7.83.1, libcurl might reuse a connection made with other options (CVE-2022-27782).
+        return tls.withWireForm(isAlone: loop.library.build.version < 0x075301, body)
     }
 
-    /// The failure of a request that libcurl refuses.
     func refusal(_ code: Int32) -> TransportFailure {
         // 4 and 48: libcurl is built without an option.
         if request.connection.unixSocketPath != nil, request.tls == nil, code == 4 || code == 48 {
@@ -223,13 +220,11 @@ final class WireTransfer {
         if let handle { wire_transfer_distrust(handle) }
     }
 
-    /// Ends the exchange on the wire.
     func end() {
         if let handle { wire_transfer_end(handle) }
         handle = nil
     }
 
-    /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         // 52: libcurl counts only the bytes after the head of a 101.
         let code = head?.status == 101 || code == 52 && isUpgraded ? 0 : code
@@ -260,8 +255,9 @@ final class WireTransfer {
             version: raw.http_version, connections: raw.connections, nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure,
             firstByte: raw.first_byte, total: raw.total)
         let isCopied = if case .data = request.message.body { source == nil } else { false }
+        let countsBodies = loop.library.build.version >= UInt32(WIRE_COUNTS_BODIES)
         metrics.sentHeadBytes = ExchangeMetrics.headBytes(
-            of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies)
+            of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: countsBodies)
         (metrics.sentBodyBytes, metrics.receivedHeadBytes) = (raw.sent_body, Int64(raw.received_head))
         metrics.receivedBodyBytes = raw.received_body
         return metrics
@@ -301,9 +297,9 @@ final class WireTransfer {
         let (head, first) = (head, first)
         self.head = nil
         self.first = Data()
-        guard exchange.receive(head, first, isComplete: false) == .pauses, !isPaused else { return }
+        guard exchange.receive(head, first, isComplete: false), !isPaused else { return }
         isPaused = true
-        loop.paused(self)
+        loop.machine.paused(ticket)
     }
 
     func resumeReceiving() {
@@ -322,7 +318,6 @@ final class WireTransfer {
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
     }
 
-    /// Receives a chunk of the request body.
     func take(_ piece: Result<Data?, any Error>) {
         source?.take(piece)
         guard isSendingPaused, let handle else { return }
@@ -354,7 +349,7 @@ final class WireTransfer {
             isReceivingPaused = true
             return Int(WIRE_PAUSE)
         }
-        loop.moved(self)
+        loop.machine.moved(ticket, at: loop.now)
         // The first chunks wait for the end of the turn, because most responses are complete by then.
         if first.isEmpty {
             first = Data(body)
@@ -408,7 +403,7 @@ final class WireTransfer {
             sent += Int64(count)
             // Frames that are sent do not show that the server is there.
             if isUpgraded { return count }
-            loop.moved(self)
+            loop.machine.moved(ticket, at: loop.now)
             if count > 0 { exchange.sent(sent, of: request.message.body.length) }
             return count
         case .notYet:
@@ -426,10 +421,8 @@ final class WireTransfer {
         return true
     }
 
-    private func mayConnect() -> Bool { loop.mayConnect(self) }
-
     private func willSend(isReused: Bool, isReadable: Bool) -> Bool {
-        let isAllowed = loop.willSend(self, isReused: isReused, isReadable: isReadable)
+        let isAllowed = loop.machine.willSend(ticket, isReused: isReused, isReadable: isReadable)
         if isAllowed { hasSent = true }
         return isAllowed
     }
@@ -458,7 +451,10 @@ final class WireTransfer {
             will_send: { context, isReused, isReadable in
                 WireTransfer.of(context).willSend(isReused: isReused != 0, isReadable: isReadable != 0) ? 0 : 1
             },
-            may_connect: { context in WireTransfer.of(context).mayConnect() ? 1 : 0 },
+            may_connect: { context in
+                let transfer = WireTransfer.of(context)
+                return transfer.loop.machine.mayConnect(transfer.ticket) ? 1 : 0
+            },
             peer_ended: { context in WireTransfer.of(context).peerEnded() })
     }
 }

@@ -229,7 +229,7 @@ struct FlowTests {
     @Test(arguments: libraries)
     func `W15: a stream that finds no connection names the limit, although no other deadline ends its wait`(_ isOld: Bool) async throws {
         let origin = try LoopbackOrigin { _ in .text("xy").misbehaving(.stall(afterBodyBytes: 1)) }
-        let client = try WireClient(path: try await path(isOld: isOld), width: 1, connections: 2)
+        let client = try CurlTransport(width: 1, connections: 2, path: try await path(isOld: isOld))
         func begin(head: Duration?) throws -> Exchange {
             let limits = ExchangeLimits(head: head, idle: nil, bodyBytes: .max)
             let source = Exchange.Source(keepsDeadlines: true, waitsForReader: true, leavesCoding: true)

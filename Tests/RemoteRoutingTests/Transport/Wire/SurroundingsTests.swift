@@ -1,11 +1,11 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import Testing
 import Trials
 
+@testable import RemoteHTTP
 @testable import RemoteRouting
 
 /// Processes with an unusual libcurl, clock or process state.

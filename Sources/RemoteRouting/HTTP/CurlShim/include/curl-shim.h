@@ -42,9 +42,7 @@ const char *wire_library_name(int library);
 const char *_Nullable wire_library_tls(int library);
 /// The certificate file that the build names; NULL if it is unknown.
 const char *_Nullable wire_library_certificates(int library);
-/// Whether names are resolved on threads.
 int wire_library_has_threads(int library);
-/// Whether HTTP/2 is built in.
 int wire_library_has_http2(int library);
 /// Whether `curl_global_init` is thread-safe.
 int wire_library_is_thread_safe(int library);
@@ -57,7 +55,6 @@ int wire_library_initialize(int library);
 int wire_event_make(void);
 /// Wakes the loop that waits for the descriptor.
 void wire_event_post(int event);
-/// Closes the descriptor.
 void wire_event_close(int event);
 /// Blocks all signals on this thread, so that it runs none of the program's signal handlers and receives no SIGPIPE.
 void wire_thread_prepare(void);
@@ -140,6 +137,8 @@ typedef struct {
     /// The length of the body; negative if it is unknown.
     int64_t length;
     long buffer_bytes;
+    /// Whether HTTP/2 is used if the server offers it over TLS.
+    int offers_http2;
     int needs_fresh_connection;
     /// A file of certificates; NULL for the library's own.
     const char *_Nullable certificates;
@@ -164,8 +163,6 @@ wire_transfer *_Nullable wire_transfer_make(wire_loop *loop, const wire_callback
 /// Without this call, the environment names the proxy.
 void wire_transfer_use_proxy(
     wire_transfer *transfer, const char *url, const char *_Nullable user, const char *_Nullable password);
-/// Allows HTTP/2 for a transfer before it begins, if the server offers it over TLS.
-void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 on success, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
@@ -174,7 +171,6 @@ void wire_transfer_distrust(const wire_transfer *transfer);
 void wire_transfer_end(wire_transfer *transfer);
 /// Notes that the server has left HTTP, so that the end of the connection is reported even while nothing is sent.
 void wire_transfer_upgraded(wire_transfer *transfer);
-/// Resumes a paused transfer.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
 /// libcurl's information about the proxy of a failed transfer.
 typedef struct {
@@ -186,10 +182,8 @@ typedef struct {
     int port;
 } wire_proxy_trace;
 
-/// Collects libcurl's information about the proxy.
 void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace);
 
-/// The metrics of a transfer.
 typedef struct {
     /// Microseconds since the start.
     int64_t name_lookup, connect, secure, first_byte, total;
@@ -234,7 +228,6 @@ wire_inflater *_Nullable wire_inflater_make(const char *coding);
 void wire_inflater_free(wire_inflater *inflater);
 /// Decodes; returns 0 to continue, 1 at the end of a member, negative if malformed. Sets `in_count` and `out_count` to the used counts.
 int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
-/// Begins the next member.
 void wire_inflater_reset(wire_inflater *inflater);
 
 #pragma clang assume_nonnull end

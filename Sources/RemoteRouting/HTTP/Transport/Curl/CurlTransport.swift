@@ -2,6 +2,10 @@
 internal import Foundation
 internal import StoreCore
 
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
 /// A transport that performs exchanges with libcurl, which is found or loaded at run time.
 ///
 /// This is the default transport of ``RemoteHost`` on Linux. No response ends the process. A slow reader pauses the server instead of
@@ -17,7 +21,11 @@ internal import StoreCore
 /// length is sent with `Content-Length`; any other body is chunked. The environment names the proxy unless ``RemoteHost/proxy`` is set. The
 /// head of a response may have at most 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
-    private let client: WireClient
+    private let library: WireLibrary
+    private let width: Int
+    private let connections: Int
+    /// Guards the engine; a forked process creates its own for its first request.
+    private let engine: Lock<WireEngine>
 
     /// Creates a transport with its own connections and thread.
     ///
@@ -30,21 +38,35 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         try self.init(width: width, path: nil)
     }
 
-    /// Creates a transport with the libcurl at a path, for tests.
-    package init(width: Int, path: String?) throws {
+    /// Creates a transport with the libcurl at a path, and with a limit of connections, which includes those of paused exchanges.
+    package init(width: Int, connections: Int? = nil, path: String?) throws {
+        // `URLSession` also initializes libcurl, which is not thread-safe before 7.84. This session forces it to do so first.
+        if !WireLibrary.isInitializationThreadSafe { URLSession(configuration: .ephemeral).invalidateAndCancel() }
         do {
-            let connections = CurlTransport.connectionLimit
-            client = try WireClient(path: path, width: min(width, connections), connections: connections)
-        } catch let missing as WireLibrary.Missing {
-            throw TransportFailure(.unsupported, "\(missing); install libcurl 7.66 or newer", underlyingError: missing)
+            library = try WireLibrary(path: path)
+        } catch {
+            throw TransportFailure(.unsupported, "\(error); install libcurl 7.66 or newer", underlyingError: error)
         }
+        let limit = connections ?? CurlTransport.connectionLimit
+        self.width = min(width, limit)
+        self.connections = limit
+        engine = Lock(try WireEngine(library, width: min(width, limit), connections: limit))
     }
 
     /// The name and version of the library.
-    public var description: String { client.name }
+    public var description: String { "libcurl \(library.version)" }
 
     /// The number of exchanges in flight, for tests.
-    package var exchangeCount: Int { client.exchangeCount }
+    package var exchangeCount: Int { engine.withLock(\.count) }
+
+    /// Returns the engine of this process; throws if a forked process has no file descriptor left for its own.
+    package func usableEngine() throws(TransportFailure) -> WireEngine {
+        try engine.withLock { engine throws(TransportFailure) in
+            // The thread of the old engine is not part of a forked process.
+            if !engine.isUsable { engine = try WireEngine(library, width: width, connections: connections) }
+            return engine
+        }
+    }
 
     /// Sends a request and returns once the head of the response has arrived.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
@@ -68,11 +90,12 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
         guard exchange.mayBegin() else { return exchange }
-        if connection.tls != TLSOptions(), let problem = connection.tls.problem(version: client.build.version, backend: client.build.tls) {
+        let build = library.build
+        if connection.tls != TLSOptions(), let problem = connection.tls.problem(version: build.version, backend: build.tls) {
             throw TransportFailure(.unsupported, "\(problem); install a newer libcurl with OpenSSL, or remove the options")
         }
         let request = try WireRequest(request, over: connection, limits)
-        let engine = try client.usableEngine()
+        let engine = try usableEngine()
         let ticket = engine.start(request, exchange)
         if let socket = request.socket { exchange.onEnd { socket.end() } }
         exchange.onStop { engine.cancel(ticket) }

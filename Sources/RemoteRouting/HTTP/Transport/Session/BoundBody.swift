@@ -23,13 +23,8 @@ final class BoundBody: Sendable {
         self.onFailure = onFailure
     }
 
-    /// Gives a request a body that is produced while it is sent.
-    ///
-    /// - Parameters:
-    ///   - request: The request.
-    ///   - read: Returns the next piece; `nil` at the end.
-    ///   - isOver: Returns whether the exchange has ended, after which the body is not wanted.
-    ///   - onFailure: Receives the error of a failed read, which the session would otherwise hide.
+    /// Gives a request a body that is produced while it is sent. `onFailure` receives the error of a failed read, which the session would
+    /// otherwise hide.
     static func attach(
         to request: inout URLRequest, read: @escaping @Sendable (_ upTo: Int) throws -> Data?, isOver: @escaping @Sendable () -> Bool,
         onFailure: @escaping @Sendable (any Error) -> Void

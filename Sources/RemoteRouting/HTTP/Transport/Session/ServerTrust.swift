@@ -30,7 +30,6 @@ struct ServerTrust {
         return nil
     }
 
-    /// Converts an `OSStatus` of the evaluation.
     private static func fault(_ status: Int) -> TransportFailure {
         switch OSStatus(truncatingIfNeeded: status) {
         case errSecCertificateExpired, errSecCertificateNotValidYet: .expiredCertificate

@@ -14,9 +14,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         let invalidatesSession: Bool
     }
 
-    /// The trust requirements of the session's connections.
     private let tls: TLSOptions
-    /// Guards the map from tasks to exchanges.
     private let entries = Lock<[Int: Entry]>([:])
 
     init(_ tls: TLSOptions = TLSOptions()) {
@@ -24,7 +22,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         super.init()
     }
 
-    /// The number of tasks in flight.
     var count: Int { entries.withLock(\.count) }
 
     func add(_ exchange: Exchange, for task: URLSessionTask, invalidatesSession: Bool) {
@@ -187,15 +184,11 @@ extension ExchangeMetrics {
 }
 #endif
 
-/// Divides joined `Set-Cookie` fields.
 enum SetCookieLines {
     /// Splits lines that a transport joined with commas, as `URLSession` does.
     ///
     /// A comma begins a new line only if a token and an equals sign follow. Commas in dates, and most commas in values, therefore do not
     /// split a line.
-    ///
-    /// - Parameter joined: The joined values.
-    /// - Returns: The lines, in order.
     static func separate(_ joined: String) -> [String] {
         let bytes = joined.utf8
         var lines: [String] = []
@@ -203,7 +196,7 @@ enum SetCookieLines {
         var index = start
         while let comma = bytes[index...].firstIndex(of: UInt8(ascii: ",")) {
             index = bytes.index(after: comma)
-            let next = bytes[index...].drop { $0 == 0x20 || $0 == 0x09 }
+            let next = bytes[index...].drop(while: \.isBlank)
             let token = next.prefix { $0.isTokenByte }
             guard !token.isEmpty, token.endIndex < bytes.endIndex, bytes[token.endIndex] == UInt8(ascii: "=") else { continue }
             lines.append(String(joined[start..<comma]))

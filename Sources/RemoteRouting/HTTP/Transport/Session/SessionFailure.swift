@@ -26,7 +26,6 @@ extension TransportFailure {
         NSURLErrorServerCertificateNotYetValid, NSURLErrorAppTransportSecurityRequiresSecureConnection,
     ]
 
-    /// Converts a code of `NSURLErrorDomain` and its text.
     init(urlErrorCode: Int, text: String, underlyingError: (any Error)? = nil) {
         let text = text.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }

@@ -46,10 +46,8 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         self.init(configuration: configuration, reason: nil)
     }
 
-    /// Creates a replacement for another transport.
-    package convenience init(becauseOf reason: String) { self.init(configuration: .ephemeral, reason: reason) }
-
-    private init(configuration: URLSessionConfiguration, reason: String?) {
+    /// Creates a transport, with the reason if it replaces another one.
+    init(configuration: URLSessionConfiguration = .ephemeral, reason: String?) {
         description = reason.map { "URLSession (\($0))" } ?? "URLSession"
         self.configuration = URLSessionTransport.prepared(configuration)
         queue = OperationQueue()
@@ -124,14 +122,12 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         }
         if connection.unixSocketPath != nil { return "URLSession does not connect to Unix domain sockets; set unixSocketPath to nil" }
         if !connection.allowsHTTP2 { return "URLSession chooses the HTTP version itself; leave allowsHTTP2 at true" }
-        return problem(with: connection.tls)
-    }
-
-    private static func problem(with tls: TLSOptions) -> String? {
         #if canImport(Darwin)
-        tls.clientCertificate == nil ? nil : "URLSession does not accept a client certificate in PEM; use a custom transport"
+        if connection.tls.clientCertificate == nil { return nil }
+        return "URLSession does not accept a client certificate in PEM; use a custom transport"
         #else
-        tls == TLSOptions() ? nil : "URLSession does not support TLS options on this system; install libcurl, or remove the options"
+        if connection.tls == TLSOptions() { return nil }
+        return "URLSession does not support TLS options on this system; install libcurl, or remove the options"
         #endif
     }
 
@@ -169,8 +165,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         if request.method != .get { wire.httpMethod = request.method.rawValue }
         // Joins the values here (RFC 9110 §5.3), because Foundation joins without a space, and only if the names have the same case.
         for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
-        let isEmpty = if case .none = request.body { true } else { false }
-        guard isEmpty || (request.method != .get && request.method != .head) else {
+        guard request.body.isNone || (request.method != .get && request.method != .head) else {
             throw TransportFailure(.unsupported, "URLSession cannot send a \(request.method.rawValue) request with a body; use POST")
         }
         switch request.body {
@@ -213,9 +208,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
             body.append(piece)
             guard body.count <= length else { break }
         }
-        guard body.count == length else {
-            throw TransportFailure(.bodyUnreadable, "the body does not have its announced length of \(length) bytes; check its source")
-        }
+        guard body.count == length else { throw body.count < length ? TransportFailure.shortBody : .longBody }
         return body
     }
 }
