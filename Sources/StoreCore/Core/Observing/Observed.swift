@@ -397,7 +397,7 @@ extension LoadingState {
     }
 
     /// The state of the pages in one direction; `.none` unless the list is completed.
-    fileprivate func pages(_ direction: PageDirection) -> AdditionalLoadingState {
+    func pages(_ direction: PageDirection) -> AdditionalLoadingState {
         guard case .completed(content: _, let next, let prev) = self else { return .none }
         return direction == .next ? next : prev
     }
