@@ -67,7 +67,10 @@ package struct HashIndex: Sendable {
     @inlinable
     package mutating func insert(_ hash: UInt32, at position: Int) {
         reserveCapacity(count + 1)
-        put(Self.word(hash, position))
+        let mask = words.count &- 1
+        var bucket = Self.home(hash, among: words.count)
+        while words[bucket] != 0 { bucket = (bucket &+ 1) & mask }
+        words[bucket] = Self.word(hash, position)
         count += 1
     }
 
@@ -136,14 +139,6 @@ package struct HashIndex: Sendable {
 
     @inlinable
     static func word(_ hash: UInt32, _ position: Int) -> UInt64 { UInt64(hash) << 32 | UInt64(UInt32(position + 1)) }
-
-    @inlinable
-    mutating func put(_ word: UInt64) {
-        let mask = words.count &- 1
-        var bucket = Self.home(UInt32(truncatingIfNeeded: word >> 32), among: words.count)
-        while words[bucket] != 0 { bucket = (bucket &+ 1) & mask }
-        words[bucket] = word
-    }
 
     @inlinable
     func bucket(_ hash: UInt32, _ position: Int) -> Int {

@@ -119,15 +119,13 @@ extension StoreEngine {
 
     /// The scope is being cleared: forgets rows and removals, because the keys may be those of another user from now on.
     func forgetEntities() {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard state.links != nil, !state.isClosed else { return }
             for key in state.links?.removals.forgetAll() ?? [] { noteLinkedChange(of: key, isRead: false, &state, &effects) }
             let floor = clocks.stamp(at: time.date)
             clocks.rows.withLock { $0.removeAll(upTo: floor) }
             for key in state.live.values { take(key, &state, &effects) { key, transition in key.machine.forgetEntity(&transition) } }
         }
-        effects.deliver(onEvent)
     }
 
     /// Merges parts of a place's value into the row of a key without content.

@@ -82,14 +82,11 @@ extension StoreEngine {
 
     /// Looks for a state that an observer has not seen, after the key is reconciled.
     func lookReconciled(_ id: CallerID, at place: Int) -> Key.LookResult {
-        var effects = Effects()
-        let sight = state.withLock { state -> Key.LookResult in
+        withEffects { state, effects in
             guard let key = state.live.key(at: place) else { return .gone }
             if key.value.isMarked || key.value.isOutdated(links) { take(key, &state, &effects) { _, _ in } }
             return key.value.look(id)
         }
-        effects.deliver(onEvent)
-        return sight
     }
 
     /// Marks the live keys that show an entity, so that they are reconciled at their next read.

@@ -117,8 +117,8 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     private func startTimer(_ timeout: Duration, _ ticket: UInt64, _ part: Int?) -> Task<Void, Never> {
         Task {
-            // Bounded, because the runtime traps for a sleep that its clock cannot count.
-            let timeout = min(timeout, .longestTimeout)
+            // At most a century, because the runtime traps for a sleep that its clock cannot count.
+            let timeout = min(timeout, .seconds(100 * 366 * 86_400))
             // The suspending clock stops while the machine sleeps. A canceled sleep means that the wait has ended.
             guard (try? await Task.sleep(for: timeout, clock: .suspending)) != nil else { return }
             leave(ticket, part)
@@ -128,11 +128,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     private func leave(_ ticket: UInt64, _ part: Int?) {
         guarded.withLock { $0.change(part) { $0.remove(ticket) } }?.resume()
     }
-}
-
-extension Duration {
-    /// The longest timeout of a wait: a century.
-    fileprivate static var longestTimeout: Duration { .seconds(100 * 366 * 86_400) }
 }
 
 package struct WaitTimedOut: Error {}
