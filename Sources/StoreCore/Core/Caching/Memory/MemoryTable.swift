@@ -108,22 +108,18 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @usableFromInline
     struct Dropped: Sendable {
         @usableFromInline var replaced: Content?
-        @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
+        @usableFromInline var evicted: [MemoryEntry<Param, Content>]
         /// The older entry of a key whose record was rejected.
         @usableFromInline var removed: MemoryEntry<Param, Content>?
         /// The reason for rejecting the record itself.
         @usableFromInline var refusal: CostRefusal?
 
         @inlinable
-        init(replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
-            self.replaced = replaced
-            self.evicted = evicted
-        }
-
-        @inlinable
-        init(removed: MemoryEntry<Param, Content>?, refusal: CostRefusal) {
-            self.removed = removed
-            self.refusal = refusal
+        init(
+            replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = [], removed: MemoryEntry<Param, Content>? = nil,
+            refusal: CostRefusal? = nil
+        ) {
+            (self.replaced, self.evicted, self.removed, self.refusal) = (replaced, evicted, removed, refusal)
         }
     }
 }
