@@ -14,12 +14,8 @@ struct LinkedBook<Content: Sendable> {
     // The linked content.
 
     /// The places of the accepted content, for each link; empty before it is known.
-    var places: [LinkedPlaces] = []
-    /// The number of the last change that each link was reconciled with.
-    var numbers: [UInt64] = []
-    /// The pending changes of the entities, for each link.
-    var pending: [PendingChanges<Content>] = []
-    /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
+    var places: [LinkedPlaces<Content>] = []
+    /// The pending changes of all entities, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
     /// The revision of the last change by entities, and the times of its last and next save (E8).
     var changed = Ticket(number: 0)
@@ -37,10 +33,13 @@ struct PendingChanges<Content: Sendable>: Sendable {
 }
 
 /// The places of one link in one content.
-struct LinkedPlaces: Sendable {
+struct LinkedPlaces<Content: Sendable>: Sendable {
     let entities: any PlaceKeys
     /// The stamps of the places, in their order.
     var stamps: [Stamp]
+    /// The number of the last change of the entities that the places were reconciled with.
+    var number: UInt64 = 0
+    var pending = PendingChanges<Content>()
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }

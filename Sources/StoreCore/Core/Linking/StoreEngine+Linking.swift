@@ -121,8 +121,8 @@ extension LiveKey {
     // Mutating, as the next ones, so that the machine is read in place.
     mutating func isOutdated(_ links: [LinkRules]) -> Bool {
         guard machine.book.held != nil else { return false }
-        guard let numbers = machine.book.linked?.value.numbers, numbers.count == links.count else { return true }
-        return zip(numbers, links).contains { $0 != $1.entities.clocks.numberForFollowers }
+        guard let places = machine.book.linked?.value.places, places.count == links.count else { return true }
+        return links.indices.contains(where: { places[$0].number != links[$0].entities.clocks.numberForFollowers })
     }
 
     /// Whether the content shows an entity of a store.
