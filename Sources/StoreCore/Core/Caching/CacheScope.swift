@@ -108,7 +108,6 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Removes the records of stores that do not exist now, if the group has files.
     private func removeRecords() async throws {
         try await state.withLock({ $0.removeRecords })?()
     }
@@ -168,11 +167,7 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Adds a member without retaining it.
-    ///
-    /// - Parameters:
-    ///   - object: The member.
-    ///   - running: The number of running pieces of work that may outlive the member.
+    /// Adds a member without retaining it; `running` is the number of running pieces of work that may outlive the member.
     package func add(_ object: some CacheScopeMember, running: WatchedState<Int>? = nil) {
         let member = Member(running: running) { [weak object] in object }
         state.withLock { state in
@@ -185,11 +180,9 @@ public final class CacheScope: Sendable {
         var members: [Member] = []
         var removeRecords: (@Sendable () async throws -> Void)?
         var isClosed = false
-        /// Whether the scope was closed and cleared.
         var isEmptied = false
     }
 
-    /// A weak reference to a store or another member.
     private struct Member: Sendable {
         let running: WatchedState<Int>?
         let object: @Sendable () -> (any CacheScopeMember)?
@@ -210,13 +203,9 @@ package protocol CacheScopeMember: AnyObject, Sendable {
     func prepareToClear() async throws
 
     /// Removes all content from memory and from the cacher.
-    ///
-    /// - Throws: The cacher's error.
     func clear() async throws
 
     /// Waits until the cacher has saved everything accepted so far.
-    ///
-    /// - Throws: The cacher's error; `CancellationError` if the task is canceled.
     func waitUntilSaved() async throws
 
     /// Refuses new work and cancels what runs; called before any member waits for the end of its work.

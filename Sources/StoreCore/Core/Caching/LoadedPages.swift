@@ -47,9 +47,7 @@ public struct LoadedPage: Hashable, Sendable, Codable {
 
 /// The number of pages in each direction beside the page that a fetch of the list begins with.
 struct PageCounts: Hashable, Sendable {
-    /// The number of pages after that page.
     var next = 0
-    /// The number of pages before that page.
     var prev = 0
     /// The page to begin with; `nil` for the list's initial page.
     var start: PageStart?
@@ -59,7 +57,6 @@ struct PageCounts: Hashable, Sendable {
 ///
 /// Indirect, so that the fetches of all other content carry one word instead of three.
 indirect enum PageStart: Hashable, Sendable {
-    /// The direction in which the page was added, and the key that requested it.
     case page(PageDirection, key: String)
 }
 
@@ -77,7 +74,6 @@ package struct LoadedPages: Hashable, Sendable {
 
     package var all: [LoadedPage] { (front?.pages.reversed() ?? []) + back.pages }
 
-    /// Adds a page in one direction of the list.
     mutating func add(_ page: LoadedPage, at direction: PageDirection) {
         switch direction {
         case .next: back = back.appending(page)
@@ -97,7 +93,6 @@ package struct LoadedPages: Hashable, Sendable {
         self = LoadedPages(pages)
     }
 
-    /// The pages without the empty ones at both ends.
     var withoutEmptyEnds: LoadedPages {
         var pages = all
         if pages.count > 1, pages.emptyEnd(.next) != nil { pages.removeLast() }

@@ -12,7 +12,6 @@ package final class RecordDetails: Sendable {
         package var validator: Validator?
         package var nextKey: String?
         package var prevKey: String?
-        /// The reason for which the list has no next key, if the origin did not state its end.
         package var guessedEnd: GuessedEnd?
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
@@ -23,7 +22,6 @@ package final class RecordDetails: Sendable {
         package var stamp: Stamp?
         /// The stamps of the fields that newer fragments have brought, by the names of the fields.
         package var parts: [String: Stamp]?
-        /// The stamps of the places at which the content shows entities.
         package var places: PlaceStamps?
 
         package init(
@@ -67,7 +65,6 @@ package final class RecordDetails: Sendable {
             fields.stamp, fields.parts, fields.places, age: age)
     }
 
-    /// Creates the details of linked content from those that it had.
     init(linked fields: Fields, reconciled: UInt64) { (self.fields, arrival, age, self.reconciled) = (fields, nil, 0, reconciled) }
 
     /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
@@ -85,15 +82,8 @@ package final class RecordDetails: Sendable {
 
     /// Creates the details of a list after a page was added.
     ///
-    /// - Parameters:
-    ///   - list: The previous details of the list.
-    ///   - page: The details of the response that contained the page.
-    ///   - direction: The direction in which the page was added.
-    ///   - key: The key that requested the page.
-    ///   - sizes: The number of elements of the list before and after.
-    ///   - keepsValidator: Whether the validator still describes the initial page, because the page replaced no element.
-    ///   - mergesEmpty: Whether the page is merged with an empty one at that end, because the list has a window (C18).
-    ///   - arrival: The arrival of the first page, if the same fetch has loaded it.
+    /// The validator still describes the initial page if the page replaced no element. The page is merged with an empty one at that end if
+    /// the list has a window (C18).
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
         sizes: (before: Int, after: Int), keepsValidator: Bool, mergesEmpty: Bool, arrival: MonotonicInstant? = nil
@@ -145,7 +135,6 @@ package final class RecordDetails: Sendable {
         self.fields = fields
     }
 
-    /// Returns whether there is a page in this direction.
     func hasPage(_ direction: PageDirection) -> Bool {
         direction == .next ? fields.nextKey != nil : fields.prevKey != nil
     }

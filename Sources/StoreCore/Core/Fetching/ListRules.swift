@@ -8,9 +8,7 @@ struct ListRules<Content>: Sendable {
     @usableFromInline let count: @Sendable (_ list: Content) -> Int
     /// Returns the sizes of a list's pages after a change other than an added page.
     @usableFromInline let resize: PageResize<Content>
-    /// Whether there may be pages before the first one.
     @usableFromInline let isTwoWay: Bool
-    /// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
     @usableFromInline let drop: PageDrop<Content>
     /// The largest number of pages of the list, its window (C18); `nil` if all loaded pages stay.
     @usableFromInline let window: Int?
@@ -45,7 +43,7 @@ extension ListRules {
     }
 }
 
-/// Removes elements at one end of a list and returns them.
+/// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
 @usableFromInline
 typealias PageDrop<Content> = @Sendable (_ list: inout Content, _ count: Int, _ direction: PageDirection) -> Content?
 

@@ -58,7 +58,6 @@ final class FetchInterceptor: Sendable {
 
     var isSet: Bool { hasClosure.load(ordering: .relaxed) }
 
-    /// Adds a closure around the others.
     func add(_ number: CallerID, _ intercept: @escaping Intercept) {
         closures.withLock { closures in
             closures.append((number, intercept))
@@ -76,7 +75,6 @@ final class FetchInterceptor: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Runs an attempt within the closures.
     func run<Value>(
         _ key: BoxedKey, _ target: StoreEventKind.Target, outcome: (Value) -> StoreEventKind.FetchOutcome,
         _ perform: () async throws -> Value

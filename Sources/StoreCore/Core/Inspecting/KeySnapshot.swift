@@ -122,7 +122,6 @@ package enum KeyPlace: Hashable, Sendable {
 }
 
 extension Store {
-    /// The number of keys that one page looks at.
     private static var scanned: Int { 10_000 }
 
     /// Returns a page of the keys that are live or in memory.

@@ -12,7 +12,6 @@ package struct HashIndex: Sendable {
     @inlinable
     package init() {}
 
-    /// The part of a key's hash that the index uses.
     @inlinable
     package static func hash(_ key: some Hashable) -> UInt32 { hash(ofValue: key.hashValue) }
 

@@ -1,6 +1,5 @@
 /// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
 struct LinkState: Sendable {
-    /// The stores that link to this one.
     private(set) var followers: [Follower] = []
     var log = ChangeLog()
     var removals = Removals()
@@ -72,7 +71,6 @@ struct Removals: Sendable {
         }
     }
 
-    /// A key has replaced a temporary one.
     mutating func move(_ temporary: BoxedKey, to key: BoxedKey) {
         if let count = running.removeValue(forKey: temporary) { running[key, default: 0] += count }
     }
@@ -94,7 +92,6 @@ struct Removals: Sendable {
     }
 }
 
-/// A step of the removal of an entity.
 enum RemovalStep: Hashable, Sendable {
     case began, failed
     case succeeded(Stamp)
@@ -109,7 +106,6 @@ struct LinkMark: Sendable {
     let isRead: Bool
 }
 
-/// The effects of transitions of another store.
 struct LinkedEffects: Sendable {
     let engine: StoreEngine
     var effects: Effects
@@ -134,7 +130,6 @@ struct EntityValue: Sendable {
     var isReceived = false
     /// Whether the entity is being removed.
     var isHidden = false
-    /// The moment at which the entity was removed.
     var removal: Stamp?
     /// The key of the entity, which may have replaced a temporary one.
     var key: BoxedKey?

@@ -16,9 +16,7 @@ final class LinkTurn: LinkLayer {
 
     /// The work that waits until the end of the transition, or until the lock of the store is released.
     struct Work: Sendable {
-        /// The effects of transitions of other stores.
         var effects: [LinkedEffects] = []
-        /// User objects that are no longer needed.
         var leftovers: [any Sendable] = []
         /// The entities that only their cachers know.
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
@@ -50,7 +48,6 @@ final class LinkTurn: LinkLayer {
 
     // MARK: Settling
 
-    /// Dates accepted content and its places, and reconciles them with their entities.
     func settle(_ book: inout Book<Content>, _ change: LinkChange<Content>?, isNew: Bool) -> LinkOutcome {
         guard var record = book.held?.record else {
             // Clearing an entity keeps the row that stands in for it.
@@ -200,7 +197,6 @@ final class LinkTurn: LinkLayer {
         }
     }
 
-    /// The stamps of the places of one link in new content.
     private func stamps(
         of entities: any PlaceKeys, _ number: Int, _ record: CacheRecord<Content>, _ linked: LinkedBook<Content>,
         _ change: LinkChange<Content>?
@@ -377,7 +373,6 @@ final class LinkTurn: LinkLayer {
         return outcome.union(reconcile(number, &record, &linked, &removed, isNew: true))
     }
 
-    /// Reconciles the places of one entity.
     private func reconcile(
         _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ positions: [Int], _ content: Content,
         _ places: inout LinkedPlaces<Content>, _ values: inout [Int: Content]
@@ -445,7 +440,6 @@ final class LinkTurn: LinkLayer {
         return reconcileLinks(&record, &linked, &none, isNew: true).union([.accepted, .local])
     }
 
-    /// The pending changes of all links as one change.
     private func overlay(_ pending: [PendingChanges<Content>]) -> (@Sendable (inout Content) -> Void)? {
         guard pending.contains(where: { !$0.isEmpty }) else { return nil }
         return { [links] content in

@@ -68,12 +68,10 @@ extension KeyMachine.Transition {
 }
 
 extension StoreError {
-    /// The error of a request for an entity that was removed.
     static var removedEntity: StoreError {
         StoreError(.removed, "fetching: the entity was removed; call refresh() to fetch its key again")
     }
 
-    /// The error of an element that its list does not have.
     static var missingElement: StoreError {
         StoreError(.removed, "observing an element: the list no longer has an element with this identity; stop showing it")
     }

@@ -151,7 +151,6 @@ extension LiveKey {
 }
 
 extension KeyMachine {
-    /// The parts of the key that other stores may show.
     fileprivate var linkMark: LinkTurn.Mark {
         mutating get {
             LinkTurn.Mark(

@@ -112,11 +112,7 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
 
     private enum Phase { case new, following, ended }
 
-    /// Creates a source that observes nothing yet.
-    ///
-    /// - Parameters:
-    ///   - inputs: The inputs to combine; not shared with another source.
-    ///   - content: Combines the latest contents of the inputs; runs under the lock of the progress.
+    /// Creates a source; `content` combines the latest contents of the inputs under the lock of the progress.
     init(_ inputs: [any CombinationInput], content: @escaping @Sendable () -> Output?) {
         self.inputs = inputs
         self.content = content

@@ -24,7 +24,6 @@ public import Observation
 /// <doc:InASwiftUIApp> builds a list and a detail screen with such models.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
-    /// The part of a model that a view reads.
     enum Part: CaseIterable {
         case key, state, content, error, isLoading, next, previous, isLoadingNext, isLoadingPrevious
     }
@@ -83,7 +82,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         var state: LoadingState<Content>
         /// The key that the state belongs to; `nil` before the first `follow`.
         var key: Subject?
-        /// The key that the content belongs to.
         var contentKey: Subject?
     }
 
@@ -364,7 +362,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     }
 }
 
-/// The key of an element that a model follows.
 private struct ElementOfList<Param: Hashable, ID: Hashable>: Hashable {
     let list: Param
     let id: ID
@@ -384,7 +381,6 @@ extension PaginationStoreFlowable where Element: Identifiable, Element.ID: Senda
 }
 
 extension LoadingState {
-    /// The state of one element of a list.
     fileprivate func element<Element: Identifiable>(_ id: Element.ID) -> LoadingState<Element> where Content == [Element] {
         let element = content?.first { $0.id == id }
         switch self {

@@ -26,13 +26,10 @@ package final class Permits: Sendable {
         }
     }
 
-    /// Guards the number of free permits together with the waiters.
     private let state: Lock<State>
     private let count: Int
 
-    /// Creates a semaphore.
-    ///
-    /// - Parameter count: The number of permits; at least one.
+    /// Creates a semaphore; a count below one counts as one.
     package init(_ count: Int) {
         self.count = max(1, count)
         state = Lock(State(free: max(1, count)))
@@ -65,7 +62,6 @@ package final class Permits: Sendable {
         return permit
     }
 
-    /// Takes a permit without waiting; returns `nil` if there is no free permit.
     package func takeIfFree() -> Permit? {
         state.withLock { $0.takeFree() } ? Permit(self) : nil
     }

@@ -10,8 +10,6 @@
 #endif
 
 /// Suspends the task until another task resumes it, without regard to cancellation.
-///
-/// - Parameter begin: Registers the suspension, or resumes it at once.
 @inlinable
 @inline(__always)
 package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void) async {

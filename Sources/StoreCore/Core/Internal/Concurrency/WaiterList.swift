@@ -30,7 +30,6 @@ package struct WaiterList<Tag> {
 
     package var suspendedCount: Int { all.count { $0.suspension != nil } }
 
-    /// The waiters in the order of their tickets.
     package var all: some Sequence<Waiter> { waiters.lazy.filter { !$0.hasLeft } }
 
     /// The number of waiters for which there is storage, for tests.
@@ -59,9 +58,7 @@ package struct WaiterList<Tag> {
     /// Sets the tag of a waiter, which must be in the list.
     package mutating func setTag(_ tag: Tag, of ticket: Ticket) { waiters[position(of: ticket)].tag = tag }
 
-    /// Registers the suspension of a waiter.
-    ///
-    /// - Returns: `false` if the waiter has left; its task must then be resumed.
+    /// Registers the suspension of a waiter. Returns `false` if the waiter has left; its task must then be resumed.
     package mutating func suspend(_ ticket: Ticket, _ suspension: Suspension) -> Bool {
         guard self[ticket] != nil else { return false }
         waiters[position(of: ticket)].suspension = suspension

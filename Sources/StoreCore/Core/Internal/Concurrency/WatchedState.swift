@@ -8,7 +8,6 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     @usableFromInline struct Guarded {
         @usableFromInline var state: State
-        /// The waiters for the whole state.
         var watchers = WaiterList<Condition>()
         /// The waiters for a part, by its hash value; a collision only costs a check.
         var partWatchers: [Int: WaiterList<Condition>] = [:]
@@ -25,7 +24,6 @@ package final class WatchedState<State: Sendable>: Sendable {
             return satisfied
         }
 
-        /// Adds a waiter for a part; `nil` for the whole state.
         mutating func join(_ part: Int?, _ condition: @escaping Condition) -> WaiterList<Condition>.Ticket {
             lastTicket += 1
             let ticket = lastTicket
@@ -45,9 +43,7 @@ package final class WatchedState<State: Sendable>: Sendable {
     @usableFromInline let guarded: Lock<Guarded>
     private let takeChanges: @Sendable (inout State) -> ChangedParts
 
-    /// Creates a watched state.
-    ///
-    /// - Parameter takeChanges: Returns the parts that have changed since its last call; called after each change.
+    /// Creates a watched state; after each change, `takeChanges` returns the parts that have changed since its last call.
     package init(_ state: State, takeChanges: @escaping @Sendable (inout State) -> ChangedParts = { _ in .everything }) {
         guarded = Lock(Guarded(state: state))
         self.takeChanges = takeChanges
