@@ -97,7 +97,7 @@ public final class CacheScope: Sendable {
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
             // Once: the directory may belong to a new scope afterward.
             if clearing, !state.withLock({ $0.isEmptied }) {
-                do { try await removeRecords() } catch { firstError = firstError ?? error }
+                do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
             }
             if clearing { removals.update { $0 -= 1 } }
@@ -106,10 +106,6 @@ public final class CacheScope: Sendable {
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }
-    }
-
-    private func removeRecords() async throws {
-        try await state.withLock({ $0.removeRecords })?()
     }
 
     /// Removes the records of stores that do not exist now, unless the scope was closed: the directory may belong to a new scope since.
@@ -121,7 +117,7 @@ public final class CacheScope: Sendable {
         }
         guard mayRemove else { throw StoreError.closedScope }
         defer { work.update { $0 -= 1 } }
-        try await removeRecords()
+        try await state.withLock({ $0.removeRecords })?()
     }
 
     /// Waits for the work of the scope itself, and for work that has outlived its store or outbox, such as a canceled fetch.
@@ -151,9 +147,7 @@ public final class CacheScope: Sendable {
         if let firstError { throw firstError }
     }
 
-    /// Runs an operation on every store of the group concurrently.
-    ///
-    /// - Returns: The first error, after all operations have ended.
+    /// Runs an operation on every store of the group concurrently; returns the first error after all operations have ended.
     private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
         let members = state.withLock { $0.members.compactMap { $0.object() } }
         return await withTaskGroup { group in
@@ -213,7 +207,6 @@ package protocol CacheScopeMember: AnyObject, Sendable {
 
     /// Refuses new work, cancels what runs, and returns when nothing runs.
     ///
-    /// - Parameter clearing: Whether all content is removed, too.
     /// - Throws: The cacher's error, after everything has ended; `CancellationError` if the task is canceled.
     func close(clearing: Bool) async throws
 }

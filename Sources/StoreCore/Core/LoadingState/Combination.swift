@@ -32,19 +32,13 @@ final class CombinedInput<Content: Sendable>: CombinationInput {
             for await state in sequence {
                 // The previous state leaves the lock, because its release may run user code.
                 _ = progress.update { progress in
-                    let previous = self.exchange(state)
+                    let previous = self.latest
+                    self.state.withLock { $0 = state }
                     progress.stateArrived(isFirst: previous == nil)
                     return previous
                 }
             }
             progress.update { $0.inputEnded(hadState: self.latest != nil) }
-        }
-    }
-
-    private func exchange(_ state: LoadingState<Content>) -> LoadingState<Content>? {
-        self.state.withLock { latest in
-            defer { latest = state }
-            return latest
         }
     }
 }
