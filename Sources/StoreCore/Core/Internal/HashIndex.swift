@@ -73,12 +73,7 @@ package struct HashIndex: Sendable {
         count += 1
     }
 
-    /// Adds consecutive elements, up to the first one that the index already has.
-    ///
-    /// - Parameters:
-    ///   - hash: The hash of the element at an offset from the first one.
-    ///   - isSame: Whether the element at an offset is the same as the one at a position. Neither closure may use this index.
-    /// - Returns: The number of added elements.
+    /// Adds consecutive elements, up to the first one that the index already has; returns their number. Neither closure may use this index.
     @inlinable
     mutating func insert(
         _ newCount: Int, from position: Int, hash: (_ offset: Int) -> UInt32, isSame: (_ offset: Int, _ position: Int) -> Bool

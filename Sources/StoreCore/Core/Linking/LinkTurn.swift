@@ -163,9 +163,7 @@ final class LinkTurn: LinkLayer {
         for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(before)) }
     }
 
-    /// Takes over what places showed of a key without content, if that is newer than its first content.
-    ///
-    /// - Returns: Whether the content was changed.
+    /// Takes over what places showed of a key without content, if that is newer than its first content; returns whether it is.
     private func takeRow(_ record: inout CacheRecord<Content>, _ linked: inout LinkedBook<Content>) -> Bool {
         guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
         if let content = row.content, row.stamp > linked.stamp {
@@ -297,9 +295,8 @@ final class LinkTurn: LinkLayer {
 
     /// Finds the places of a link again, in content whose elements or values were changed by a link.
     ///
-    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer.
-    ///
-    /// - Returns: Whether the places show other entities than before.
+    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer. Returns whether the places
+    /// show other entities than before.
     @discardableResult
     private func movePlaces(_ number: Int, _ record: CacheRecord<Content>, _ linked: inout LinkedBook<Content>) -> Bool {
         let (old, entities) = (linked.places[number], links[number].keys(record.content))

@@ -139,9 +139,7 @@ extension KeyMachine {
         return row
     }
 
-    /// A loaded full place shows this key while it has no content.
-    ///
-    /// - Returns: Whether the key has no content.
+    /// A loaded full place shows this key while it has no content; returns whether it has none.
     @discardableResult
     mutating func rowFound(_ row: Content) -> Bool {
         guard book.held == nil else { return false }

@@ -46,9 +46,7 @@ extension Store {
 }
 
 extension KeyMachine {
-    /// The origin has removed the entity. After the scope was cleared, the key may be that of another one.
-    ///
-    /// - Returns: The new revision.
+    /// The origin has removed the entity. After the scope was cleared, the key may be that of another one. Returns the new revision.
     fileprivate mutating func removed(since began: Stamp, _ transition: inout Transition) -> Ticket {
         if transition.isScopeCleared(since: began) { return book.revision }
         let stamp = transition.stamp()

@@ -73,9 +73,7 @@ extension StoreEngine {
             parts: details?.fields.parts ?? [:])
     }
 
-    /// Merges parts of a place's value into an entity that has content (E3).
-    ///
-    /// - Returns: The value of the entity afterward; `nil` if it has no content.
+    /// Merges parts of a place's value into an entity that has content (E3). Returns the value of the entity afterward.
     func merge(
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
     ) -> EntityValue? {

@@ -89,9 +89,7 @@ extension StoreEngine {
         }
     }
 
-    /// Marks the live keys that show an entity, so that they are reconciled at their next read.
-    ///
-    /// - Returns: The effects, to be delivered after all stores are marked.
+    /// Marks the live keys that show an entity, so that they are reconciled at their next read. The effects are delivered after all marks.
     func mark(_ mark: LinkMark) -> Effects {
         var effects = Effects()
         state.withLock { state in
@@ -131,9 +129,7 @@ extension LiveKey {
         return zip(links, places).contains { $0.entities === entities && $1.entities.firstPosition(of: key) != nil }
     }
 
-    /// Resumes the observers, which reconcile the content when they look.
-    ///
-    /// - Returns: `false` if there are none.
+    /// Resumes the observers, which reconcile the content when they look; returns `false` if there are none.
     mutating func mark(_ suspensions: inout Few<Suspension>) -> Bool {
         guard machine.desk.observers > 0 else { return false }
         isMarked = true

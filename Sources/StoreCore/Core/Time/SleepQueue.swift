@@ -28,9 +28,7 @@ final class SleepQueue: Sendable {
     /// The number of entries in the queue, including those of canceled sleepers; for tests.
     var entryCount: Int { sleepers.withLock(\.entries.count) }
 
-    /// Waits until the clock has reached an instant.
-    ///
-    /// - Throws: `CancellationError` as soon as the task is canceled.
+    /// Waits until the clock has reached an instant; throws `CancellationError` as soon as the task is canceled.
     func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)? = #isolation) async throws {
         try Task.checkCancellation()
         let (ticket, alarm) = sleepers.withLock { sleepers in (sleepers.add(until: deadline), sleepers.nextAlarm()) }

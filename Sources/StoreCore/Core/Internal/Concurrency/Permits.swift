@@ -39,9 +39,7 @@ package final class Permits: Sendable {
 
     package var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Waits for a permit.
-    ///
-    /// - Throws: `CancellationError` as soon as the task is canceled, and after ``end()``.
+    /// Waits for a permit; throws `CancellationError` as soon as the task is canceled, and after ``end()``.
     package func take(isolation: isolated (any Actor)? = #isolation) async throws -> Permit {
         try Task.checkCancellation()
         let ticket = state.withLock { state -> WaiterList<Void>.Ticket? in

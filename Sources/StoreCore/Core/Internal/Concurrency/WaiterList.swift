@@ -134,12 +134,9 @@ extension WaiterList.Waiter: Sendable where Tag: Sendable {}
 extension WaiterList: Sendable where Tag: Sendable {}
 
 extension WaiterList {
-    /// Suspends the task, which has joined a list, until it is taken out.
+    /// Suspends the task, which has joined a list, until it is taken out; returns `false` if its cancellation has taken it out.
     ///
-    /// - Parameters:
-    ///   - register: Calls ``suspend(_:_:)`` under the list's lock.
-    ///   - leave: Calls ``remove(_:)`` under the list's lock.
-    /// - Returns: `false` if the task's cancellation has taken the task out.
+    /// `register` calls ``suspend(_:_:)``, and `leave` calls ``remove(_:)``, both under the list's lock.
     package static func wait(
         isolation: isolated (any Actor)? = #isolation, _ register: (Suspension) -> Bool, onCancel leave: @Sendable () -> Waiter?
     ) async -> Bool {

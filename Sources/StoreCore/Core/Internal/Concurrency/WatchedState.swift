@@ -71,13 +71,11 @@ package final class WatchedState<State: Sendable>: Sendable {
         return result
     }
 
-    /// Waits until `condition` returns a value.
+    /// Waits until `condition` returns a value, at most for `timeout` in real time.
     ///
-    /// - Parameters:
-    ///   - part: The part that the condition reads; `nil` if it may read all.
-    ///   - timeout: The longest wait, in real time; `nil` waits without a limit.
-    ///   - condition: Reads the state now and after each change of the part. It runs under the lock and must not call user code.
-    /// - Returns: The first value of `condition`.
+    /// The condition reads the state now and after each change of the part, or of any for `nil`. It runs under the lock and must not call
+    /// user code.
+    ///
     /// - Throws: `CancellationError` as soon as the task is canceled, ``WaitTimedOut`` after the timeout.
     package func wait<Value: Sendable>(
         for part: (some Hashable & Sendable)? = String?.none, timeout: Duration? = nil,
