@@ -95,7 +95,7 @@ final class LinkTurn: LinkLayer {
             fields.stamp = linked.stamp
             fields.parts = linked.parts.isEmpty ? nil : linked.parts
             fields.places = links.isEmpty ? nil : PlaceStamps(linked.places.map(\.stamps))
-            record.details = RecordDetails(linked: fields, reconciled: linked.overlay == nil ? number : 0)
+            record.details = RecordDetails(keeping: fields, reconciled: linked.overlay == nil ? number : 0)
         }
         book.held?.record = record
         if book.linked == nil { book.linked = OutOfLine(linked) } else { book.linked?.value = linked }
