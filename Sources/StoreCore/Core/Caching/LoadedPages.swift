@@ -102,19 +102,11 @@ package struct LoadedPages: Hashable, Sendable {
 
     var counts: PageCounts {
         let pages = all
-        var counts = PageCounts()
-        var hasInitialPage = false
-        for page in pages {
-            switch page.direction {
-            case .next: counts.next += 1
-            case .prev: counts.prev += 1
-            case nil: hasInitialPage = true
-            }
-        }
+        let hasInitialPage = pages.contains { $0.direction == nil }
         if !hasInitialPage, let first = pages.first, let direction = first.direction, let key = first.key {
             return PageCounts(next: pages.count - 1, start: .page(direction, key: key))
         }
-        return counts
+        return PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
     }
 
     /// Whether the whole list may be passed to a cacher: it may not if one of its pages may not.
