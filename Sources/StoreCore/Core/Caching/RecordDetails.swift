@@ -50,7 +50,7 @@ package final class RecordDetails: Sendable {
         self.init(keeping: fields, age: age)
     }
 
-    /// The same initializer for the parts of an origin's response. Most responses have none of them, so it decides before it makes `Fields`.
+    /// The same initializer for the parts of an origin's response. Most responses have none, so it decides before it makes `Fields`.
     @usableFromInline
     convenience init?(
         freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,

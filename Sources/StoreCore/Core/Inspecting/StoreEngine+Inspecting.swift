@@ -12,7 +12,6 @@ extension StoreEngine {
     /// Returns live keys from a place on in their list, which has no order.
     func liveParams(from rank: Int, limit: Int) -> [BoxedKey] { state.withLock { $0.live.params(from: rank, limit: limit) } }
 
-    /// Returns the keys that are not live.
     func idle<Param: Hashable & Sendable>(_ params: [Param]) -> [Param] {
         state.withLock { state in
             params.filter { param in

@@ -3,9 +3,7 @@ extension Store {
     func isReconciled(_ record: CacheRecord<Content>) -> Bool {
         engine.links.isEmpty || record.details?.reconciled == engine.entityChanges
     }
-}
 
-extension Store {
     /// Hides an entity in every list that shows it, sends its removal to the origin, and forgets the entity.
     ///
     /// ```swift

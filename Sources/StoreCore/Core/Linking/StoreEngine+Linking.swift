@@ -7,7 +7,6 @@ internal import Synchronization
 // lock of the entity's store is released, the places of live keys are marked, and only then are observers resumed.
 
 extension StoreEngine {
-    /// Follows the changes of the linked stores.
     func followEntities() {
         state.withLock { $0.links = LinkState() }
         for link in links {
@@ -123,7 +122,6 @@ extension LiveKey {
         return links.indices.contains(where: { places[$0].number != links[$0].entities.clocks.numberForFollowers })
     }
 
-    /// Whether the content shows an entity of a store.
     mutating func shows(_ key: BoxedKey, of entities: StoreEngine, _ links: [LinkRules]) -> Bool {
         guard let places = machine.book.linked?.value.places else { return false }
         return zip(links, places).contains { $0.entities === entities && $1.entities.firstPosition(of: key) != nil }

@@ -6,7 +6,6 @@ protocol CombinationInput: Sendable {
     var latestWithoutContent: LoadingState<UnitParam>? { get }
 }
 
-/// A sequence and its latest state.
 final class CombinedInput<Content: Sendable>: CombinationInput {
     private let sequence: LoadingStateSequence<Content>
     /// Never contended: all access happens under the lock of the progress.

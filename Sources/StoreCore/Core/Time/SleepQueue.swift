@@ -5,7 +5,6 @@
 /// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are rarely reached, so the held memory would grow with the
 /// number of requests. The queue drops a canceled sleeper at once. The queue can go when the runtime releases that memory itself.
 final class SleepQueue: Sendable {
-    /// The sleepers of the system's continuous clock.
     static let system = SleepQueue(now: { SystemTime().now }) { instant in
         let distance = SystemTime().now.duration(to: instant)
         // No task cancels an alarm. An alarm that ends early is set again.
