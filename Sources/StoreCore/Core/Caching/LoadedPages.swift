@@ -115,12 +115,9 @@ package struct LoadedPages: Hashable, Sendable {
     /// Forbids the storage of each page if one page must not be stored, because a change may have moved its elements to other pages.
     mutating func spreadStorage() {
         guard storage == .forbidden else { return }
-        self = LoadedPages(
-            all.map { page in
-                var page = page
-                page.storage = .forbidden
-                return page
-            })
+        var pages = all
+        for position in pages.indices { pages[position].storage = .forbidden }
+        self = LoadedPages(pages)
     }
 
     /// Changes the sizes of the pages after a change other than an added page.
