@@ -238,7 +238,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// in another store, as completed.
     ///
     /// - Parameter handle: The handle on the key.
-    /// - Returns: The state to show.
     public func state<Param>(for handle: StoreFlowable<Param, Content>) -> LoadingState<Content> {
         state(for: Subject(handle.param, of: handle.engine), otherwise: handle.stateInMemory)
     }
@@ -246,7 +245,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// Returns the state of a list: the state from `follow` if the list is followed, otherwise the content in memory.
     ///
     /// - Parameter list: The handle on the list.
-    /// - Returns: The state to show.
     public func state<Param, Element>(for list: PaginationStoreFlowable<Param, Element>) -> LoadingState<Content>
     where Content == [Element] {
         state(for: Subject(list.param, of: list.engine), otherwise: list.list.stateInMemory)
@@ -257,7 +255,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// - Parameters:
     ///   - list: The handle on the list.
     ///   - id: The identity of the element.
-    /// - Returns: The state to show.
     public func state<Param>(for list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) -> LoadingState<Content>
     where Content: Identifiable {
         state(
@@ -269,7 +266,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// With ``Switching/keepingContent``, a key that is not followed yet is loading with the content of the followed key.
     ///
     /// - Parameter id: The key.
-    /// - Returns: The state to show.
     public func state(for id: some Hashable) -> LoadingState<Content> {
         state(for: Subject(id), otherwise: nil)
     }
