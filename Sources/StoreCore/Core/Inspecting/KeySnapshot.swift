@@ -241,8 +241,6 @@ extension PaginationStore {
     ///
     /// See ``Store/snapshot()``.
     public func snapshot() -> StoreSnapshot { lists.snapshot() }
-
-    package var store: Store<Param, [Element]> { lists }
 }
 
 extension KeySnapshot {

@@ -69,7 +69,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         var state: LoadingState<Content>?
         let requestPage: PageRequester?
 
-        init(key: Subject, state: LoadingState<Content>?, requestPage: PageRequester?) {
+        init(key: Subject, state: LoadingState<Content>?, requestPage: PageRequester? = nil) {
             self.key = key
             self.state = state
             self.requestPage = requestPage
@@ -125,8 +125,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
-        await follow(
-            handle.publish(), Following(key: Subject(handle.param, of: handle.engine), state: handle.stateInMemory, requestPage: nil))
+        await follow(handle.publish(), Following(key: Subject(handle.param, of: handle.engine), state: handle.stateInMemory))
     }
 
     /// Follows any states, such as those of mapped or combined sequences, until the task is canceled or the sequence ends.
@@ -135,7 +134,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///   - states: The states.
     ///   - id: The key of the data, for `state(for:)`.
     public func follow(_ states: LoadingStateSequence<Content>, as id: some Hashable) async {
-        await follow(states, Following(key: Subject(id), state: nil, requestPage: nil))
+        await follow(states, Following(key: Subject(id), state: nil))
     }
 
     /// Follows a list: observes it, and shows its states, until the task is canceled.
@@ -185,11 +184,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///   - id: The identity of the element.
     public func follow<Param>(_ list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) async
     where Content: Identifiable, Content.ID: Sendable {
-        await follow(
-            list.publish(element: id),
-            Following(
-                key: Subject(ElementOfList(list: list.param, id: id), of: list.engine), state: list.list.stateInMemory?.element(id),
-                requestPage: nil))
+        let key = Subject(ElementOfList(list: list.param, id: id), of: list.engine)
+        await follow(list.publish(element: id), Following(key: key, state: list.list.stateInMemory?.element(id)))
     }
 
     private func follow(

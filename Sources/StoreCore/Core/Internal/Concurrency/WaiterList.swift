@@ -87,9 +87,7 @@ package struct WaiterList<Tag> {
     }
 
     /// Removes the waiters in the order of their tickets; the caller resumes them.
-    package mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
-
-    package mutating func removeAll(where isMatch: (Tag) -> Bool) -> [Waiter] {
+    package mutating func removeAll(where isMatch: (Tag) -> Bool = { _ in true }) -> [Waiter] {
         var removed: [Waiter] = []
         waiters.removeAll { waiter in
             guard !waiter.hasLeft, isMatch(waiter.tag) else { return waiter.hasLeft }
