@@ -118,7 +118,7 @@ extension Inspector {
         _ store: PaginationStore<Param, Element>, name: String? = nil,
         redacting: (@Sendable (_ elements: [Element]) -> any Sendable)? = nil
     ) {
-        attach(store.store, name: name, redacting: redacting)
+        attach(store.lists, name: name, redacting: redacting)
     }
 
     /// Shows the exchanges of a host.

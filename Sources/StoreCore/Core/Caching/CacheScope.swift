@@ -97,7 +97,7 @@ public final class CacheScope: Sendable {
             do { try await waitForReleasedMembers() } catch { firstError = firstError ?? error }
             // Once: the directory may belong to a new scope afterward.
             if clearing, !state.withLock({ $0.isEmptied }) {
-                do { try await removeRecords() } catch { firstError = firstError ?? error }
+                do { try await state.withLock({ $0.removeRecords })?() } catch { firstError = firstError ?? error }
                 if firstError == nil { state.withLock { $0.isEmptied = true } }
             }
             if clearing { removals.update { $0 -= 1 } }
@@ -106,11 +106,6 @@ public final class CacheScope: Sendable {
             try Task.checkCancellation()
             if let firstError { throw firstError }
         }
-    }
-
-    /// Removes the records of stores that do not exist now, if the group has files.
-    private func removeRecords() async throws {
-        try await state.withLock({ $0.removeRecords })?()
     }
 
     /// Removes the records of stores that do not exist now, unless the scope was closed: the directory may belong to a new scope since.
@@ -122,7 +117,7 @@ public final class CacheScope: Sendable {
         }
         guard mayRemove else { throw StoreError.closedScope }
         defer { work.update { $0 -= 1 } }
-        try await removeRecords()
+        try await state.withLock({ $0.removeRecords })?()
     }
 
     /// Waits for the work of the scope itself, and for work that has outlived its store or outbox, such as a canceled fetch.
@@ -152,9 +147,7 @@ public final class CacheScope: Sendable {
         if let firstError { throw firstError }
     }
 
-    /// Runs an operation on every store of the group concurrently.
-    ///
-    /// - Returns: The first error, after all operations have ended.
+    /// Runs an operation on every store of the group concurrently; returns the first error after all operations have ended.
     private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
         let members = state.withLock { $0.members.compactMap { $0.object() } }
         return await withTaskGroup { group in
@@ -168,11 +161,7 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Adds a member without retaining it.
-    ///
-    /// - Parameters:
-    ///   - object: The member.
-    ///   - running: The number of running pieces of work that may outlive the member.
+    /// Adds a member without retaining it; `running` is the number of running pieces of work that may outlive the member.
     package func add(_ object: some CacheScopeMember, running: WatchedState<Int>? = nil) {
         let member = Member(running: running) { [weak object] in object }
         state.withLock { state in
@@ -185,11 +174,9 @@ public final class CacheScope: Sendable {
         var members: [Member] = []
         var removeRecords: (@Sendable () async throws -> Void)?
         var isClosed = false
-        /// Whether the scope was closed and cleared.
         var isEmptied = false
     }
 
-    /// A weak reference to a store or another member.
     private struct Member: Sendable {
         let running: WatchedState<Int>?
         let object: @Sendable () -> (any CacheScopeMember)?
@@ -210,13 +197,9 @@ package protocol CacheScopeMember: AnyObject, Sendable {
     func prepareToClear() async throws
 
     /// Removes all content from memory and from the cacher.
-    ///
-    /// - Throws: The cacher's error.
     func clear() async throws
 
     /// Waits until the cacher has saved everything accepted so far.
-    ///
-    /// - Throws: The cacher's error; `CancellationError` if the task is canceled.
     func waitUntilSaved() async throws
 
     /// Refuses new work and cancels what runs; called before any member waits for the end of its work.
@@ -224,7 +207,6 @@ package protocol CacheScopeMember: AnyObject, Sendable {
 
     /// Refuses new work, cancels what runs, and returns when nothing runs.
     ///
-    /// - Parameter clearing: Whether all content is removed, too.
     /// - Throws: The cacher's error, after everything has ended; `CancellationError` if the task is canceled.
     func close(clearing: Bool) async throws
 }

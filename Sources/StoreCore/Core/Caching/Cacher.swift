@@ -109,11 +109,6 @@ extension Cacher {
 
 extension CacheRecord {
     /// The time for which the record remains valid on the wall clock: zero or less if it is out of date, `.forever` if it never expires.
-    ///
-    /// - Parameters:
-    ///   - expiry: The lifetime of content whose origin states none.
-    ///   - jitter: The largest part of the lifetime by which it is shortened, from 0 to 1.
-    ///   - now: The current wall-clock time.
     package func remainingLifetime(expiry: Expiry, jitter: Double = 0, now: Date) -> Duration {
         if isInvalidated { return .zero }
         let age = now.timeIntervalSince(fetchedAt)

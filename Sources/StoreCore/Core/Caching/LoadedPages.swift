@@ -47,9 +47,7 @@ public struct LoadedPage: Hashable, Sendable, Codable {
 
 /// The number of pages in each direction beside the page that a fetch of the list begins with.
 struct PageCounts: Hashable, Sendable {
-    /// The number of pages after that page.
     var next = 0
-    /// The number of pages before that page.
     var prev = 0
     /// The page to begin with; `nil` for the list's initial page.
     var start: PageStart?
@@ -59,7 +57,6 @@ struct PageCounts: Hashable, Sendable {
 ///
 /// Indirect, so that the fetches of all other content carry one word instead of three.
 indirect enum PageStart: Hashable, Sendable {
-    /// The direction in which the page was added, and the key that requested it.
     case page(PageDirection, key: String)
 }
 
@@ -77,7 +74,6 @@ package struct LoadedPages: Hashable, Sendable {
 
     package var all: [LoadedPage] { (front?.pages.reversed() ?? []) + back.pages }
 
-    /// Adds a page in one direction of the list.
     mutating func add(_ page: LoadedPage, at direction: PageDirection) {
         switch direction {
         case .next: back = back.appending(page)
@@ -97,7 +93,6 @@ package struct LoadedPages: Hashable, Sendable {
         self = LoadedPages(pages)
     }
 
-    /// The pages without the empty ones at both ends.
     var withoutEmptyEnds: LoadedPages {
         var pages = all
         if pages.count > 1, pages.emptyEnd(.next) != nil { pages.removeLast() }
@@ -107,19 +102,11 @@ package struct LoadedPages: Hashable, Sendable {
 
     var counts: PageCounts {
         let pages = all
-        var counts = PageCounts()
-        var hasInitialPage = false
-        for page in pages {
-            switch page.direction {
-            case .next: counts.next += 1
-            case .prev: counts.prev += 1
-            case nil: hasInitialPage = true
-            }
-        }
+        let hasInitialPage = pages.contains { $0.direction == nil }
         if !hasInitialPage, let first = pages.first, let direction = first.direction, let key = first.key {
             return PageCounts(next: pages.count - 1, start: .page(direction, key: key))
         }
-        return counts
+        return PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
     }
 
     /// Whether the whole list may be passed to a cacher: it may not if one of its pages may not.
@@ -128,12 +115,9 @@ package struct LoadedPages: Hashable, Sendable {
     /// Forbids the storage of each page if one page must not be stored, because a change may have moved its elements to other pages.
     mutating func spreadStorage() {
         guard storage == .forbidden else { return }
-        self = LoadedPages(
-            all.map { page in
-                var page = page
-                page.storage = .forbidden
-                return page
-            })
+        var pages = all
+        for position in pages.indices { pages[position].storage = .forbidden }
+        self = LoadedPages(pages)
     }
 
     /// Changes the sizes of the pages after a change other than an added page.

@@ -12,7 +12,6 @@ package final class RecordDetails: Sendable {
         package var validator: Validator?
         package var nextKey: String?
         package var prevKey: String?
-        /// The reason for which the list has no next key, if the origin did not state its end.
         package var guessedEnd: GuessedEnd?
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
@@ -23,22 +22,7 @@ package final class RecordDetails: Sendable {
         package var stamp: Stamp?
         /// The stamps of the fields that newer fragments have brought, by the names of the fields.
         package var parts: [String: Stamp]?
-        /// The stamps of the places at which the content shows entities.
         package var places: PlaceStamps?
-
-        package init(
-            freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
-            guessedEnd: GuessedEnd? = nil, pages: LoadedPages? = nil, isInvalidated: Bool = false, commands: [UUID]? = nil
-        ) {
-            self.freshness = freshness
-            self.validator = validator
-            self.nextKey = nextKey
-            self.prevKey = prevKey
-            self.guessedEnd = guessedEnd
-            self.pages = pages
-            self.isInvalidated = isInvalidated
-            self.commands = commands
-        }
     }
 
     package let fields: Fields
@@ -55,22 +39,18 @@ package final class RecordDetails: Sendable {
     package convenience init?(_ fields: Fields) { self.init(fields, age: 0) }
 
     private convenience init?(_ fields: Fields, age: Stamp) {
-        let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
+        var fields = fields
+        if fields.nextKey?.isEmpty == true { fields.nextKey = nil }
+        if fields.prevKey?.isEmpty == true { fields.prevKey = nil }
         guard
-            hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
+            fields.nextKey != nil || fields.prevKey != nil || fields.validator != nil || fields.isInvalidated || fields.pages != nil
                 || fields.freshness != .unspecified || fields.commands?.isEmpty == false || fields.guessedEnd != nil
                 || fields.stamp != nil
         else { return nil }
-        self.init(
-            keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
-            prevKey: hasPrev ? fields.prevKey : nil, fields.guessedEnd, fields.pages, fields.isInvalidated, fields.commands,
-            fields.stamp, fields.parts, fields.places, age: age)
+        self.init(keeping: fields, age: age)
     }
 
-    /// Creates the details of linked content from those that it had.
-    init(linked fields: Fields, reconciled: UInt64) { (self.fields, arrival, age, self.reconciled) = (fields, nil, 0, reconciled) }
-
-    /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
+    /// The same initializer for the parts of an origin's response. Most responses have none, so it decides before it makes `Fields`.
     @usableFromInline
     convenience init?(
         freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
@@ -79,41 +59,37 @@ package final class RecordDetails: Sendable {
         let (hasNext, hasPrev) = (nextKey?.isEmpty == false, prevKey?.isEmpty == false)
         guard hasNext || hasPrev || validator != nil || freshness != .unspecified || guessedEnd != nil || age > .zero else { return nil }
         self.init(
-            keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, guessedEnd, nil, false,
+            keeping: Fields(
+                freshness: freshness, validator: validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil,
+                guessedEnd: guessedEnd),
             age: age > .zero ? Stamp(min(age / Duration.microseconds(1), 1e18)) : 0)
     }
 
     /// Creates the details of a list after a page was added.
     ///
-    /// - Parameters:
-    ///   - list: The previous details of the list.
-    ///   - page: The details of the response that contained the page.
-    ///   - direction: The direction in which the page was added.
-    ///   - key: The key that requested the page.
-    ///   - sizes: The number of elements of the list before and after.
-    ///   - keepsValidator: Whether the validator still describes the initial page, because the page replaced no element.
-    ///   - mergesEmpty: Whether the page is merged with an empty one at that end, because the list has a window (C18).
-    ///   - arrival: The arrival of the first page, if the same fetch has loaded it.
+    /// The validator still describes the initial page if the page replaced no element. The page is merged with an empty one at that end if
+    /// the list has a window (C18).
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
         sizes: (before: Int, after: Int), keepsValidator: Bool, mergesEmpty: Bool, arrival: MonotonicInstant? = nil
     ) {
-        var freshness = list?.fields.freshness ?? .unspecified
+        var fields = list?.fields ?? Fields()
         // A list must not be stored if any of its pages must not be stored.
         let storage = page?.fields.freshness.storage ?? .allowed
-        var pages = list?.fields.pages ?? LoadedPages([LoadedPage(freshness.storage, count: sizes.before)])
-        if storage == .forbidden { freshness.storage = .forbidden }
+        var pages = fields.pages ?? LoadedPages([LoadedPage(fields.freshness.storage, count: sizes.before)])
+        if storage == .forbidden { fields.freshness.storage = .forbidden }
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
         let added = LoadedPage(direction: direction, storage, key: key, returnKey: returnKey, count: sizes.after - sizes.before)
         if mergesEmpty { pages.addMerging(added, at: direction) } else { pages.add(added, at: direction) }
         // The page has replaced elements of other pages with its own.
         if storage == .forbidden, !keepsValidator { pages.spreadStorage() }
-        self.init(
-            keeping: freshness, keepsValidator ? list?.fields.validator : list?.fields.validator?.withoutVersion,
-            nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
-            prevKey: direction == .prev ? page?.fields.prevKey : list?.fields.prevKey,
-            direction == .next ? page?.fields.guessedEnd : list?.fields.guessedEnd, pages, list?.fields.isInvalidated ?? false,
-            list?.fields.commands, list?.fields.stamp, list?.fields.parts, arrival: arrival, age: max(list?.age ?? 0, page?.age ?? 0))
+        if !keepsValidator { fields.validator = fields.validator?.withoutVersion }
+        switch direction {
+        case .next: (fields.nextKey, fields.guessedEnd) = (page?.fields.nextKey, page?.fields.guessedEnd)
+        case .prev: fields.prevKey = page?.fields.prevKey
+        }
+        (fields.pages, fields.places) = (pages, nil)
+        self.init(keeping: fields, arrival: arrival, age: max(list?.age ?? 0, page?.age ?? 0))
     }
 
     /// Creates the details of a list that begins with another page than the initial one.
@@ -131,21 +107,13 @@ package final class RecordDetails: Sendable {
         self.init(fields, age: page?.age ?? 0)
     }
 
-    private init(
-        keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ guessedEnd: GuessedEnd?,
-        _ pages: LoadedPages?, _ isInvalidated: Bool, _ commands: [UUID]? = nil, _ stamp: Stamp? = nil, _ parts: [String: Stamp]? = nil,
-        _ places: PlaceStamps? = nil, arrival: MonotonicInstant? = nil, age: Stamp = 0
-    ) {
-        (self.arrival, self.age, reconciled) = (arrival, age, 0)
+    init(keeping fields: Fields, arrival: MonotonicInstant? = nil, age: Stamp = 0, reconciled: UInt64 = 0) {
+        var fields = fields
         // A list with a next page has not ended.
-        var fields = Fields(
-            freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, guessedEnd: nextKey == nil ? guessedEnd : nil,
-            pages: pages, isInvalidated: isInvalidated, commands: commands)
-        (fields.stamp, fields.parts, fields.places) = (stamp, parts, places)
-        self.fields = fields
+        if fields.nextKey != nil { fields.guessedEnd = nil }
+        (self.fields, self.arrival, self.age, self.reconciled) = (fields, arrival, age, reconciled)
     }
 
-    /// Returns whether there is a page in this direction.
     func hasPage(_ direction: PageDirection) -> Bool {
         direction == .next ? fields.nextKey != nil : fields.prevKey != nil
     }

@@ -95,11 +95,8 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
 
 /// A cacher with memory that a store can access directly.
 protocol FrontedCacher<Param, Content>: Cacher {
-    /// The memory in front, as hits use it.
     var table: MemoryTable<Param, Content> { get }
-    /// The memory in front, as the engine uses it.
     var front: FrontMemory { get }
-    /// The cacher behind the memory, if there is one.
     var behind: (any Cacher<Param, Content>)? { get }
 }
 

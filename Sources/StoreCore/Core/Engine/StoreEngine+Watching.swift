@@ -107,7 +107,7 @@ extension StoreEngine {
     /// Linked content has changed: the places with the stamp of the change have new values of their entities, which are keys here.
     ///
     /// - Parameter change: `.byUser`, or `.linked` if a request that began at the stamp has fetched the values.
-    func note(_ change: WatchedChange, of places: LinkedPlaces, at stamp: Stamp) {
+    func note(_ change: WatchedChange, of places: LinkedPlaces<BoxedContent>, at stamp: Stamp) {
         state.withLock { state in
             guard !state.watches.isEmpty else { return }
             for (key, placed) in zip(places.entities.keys, places.stamps) where placed == stamp {

@@ -25,7 +25,6 @@ public struct ElementIdentity<Element>: Sendable {
         resize = { sizes, old, new in merger.resize(sizes, old, new) }
     }
 
-    /// The rules that a store needs for a list with this identity.
     @inlinable
     func rules(isTwoWay: Bool, paging: PagingPolicy? = nil) -> ListRules<[Element]> {
         ListRules(
@@ -99,11 +98,9 @@ protocol PageMerger<Element>: Sendable {
 
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]?
 
-    /// Finds the pages of the old list in the new one, as `PageResize` states.
     func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int]
 }
 
-/// Adds pages to a list of elements with an identity.
 @usableFromInline
 struct IdentityMerger<Element, ID: Hashable>: PageMerger {
     @usableFromInline let key: @Sendable (Element) -> ID
@@ -184,9 +181,7 @@ struct IdentityPlaces<ID: Hashable> {
         return place < 0 ? nil : place - start
     }
 
-    /// Adds a page at the end.
-    ///
-    /// - Returns: The elements that the page has replaced.
+    /// Adds a page at the end, and returns the elements that the page has replaced.
     @inlinable
     mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
         // Most pages repeat no element and are appended in one piece.
@@ -201,9 +196,7 @@ struct IdentityPlaces<ID: Hashable> {
         return replaced
     }
 
-    /// Indexes the elements of a page behind a list, up to the first element with a known identity.
-    ///
-    /// - Returns: The number of indexed elements.
+    /// Indexes the elements of a page behind a list, up to the first element with a known identity. Returns their number.
     @inlinable
     mutating func claim<Element>(_ page: [Element], behind list: [Element], by key: (Element) -> ID) -> Int {
         let start = start, end = list.count
@@ -215,9 +208,7 @@ struct IdentityPlaces<ID: Hashable> {
             })
     }
 
-    /// Adds a page at the beginning.
-    ///
-    /// - Returns: The elements that the page has replaced.
+    /// Adds a page at the beginning, and returns the elements that the page has replaced.
     @inlinable
     mutating func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
         var replaced: [Element] = []

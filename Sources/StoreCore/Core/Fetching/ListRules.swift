@@ -8,9 +8,7 @@ struct ListRules<Content>: Sendable {
     @usableFromInline let count: @Sendable (_ list: Content) -> Int
     /// Returns the sizes of a list's pages after a change other than an added page.
     @usableFromInline let resize: PageResize<Content>
-    /// Whether there may be pages before the first one.
     @usableFromInline let isTwoWay: Bool
-    /// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
     @usableFromInline let drop: PageDrop<Content>
     /// The largest number of pages of the list, its window (C18); `nil` if all loaded pages stay.
     @usableFromInline let window: Int?
@@ -45,7 +43,7 @@ extension ListRules {
     }
 }
 
-/// Removes elements at one end of a list and returns them.
+/// Removes elements at one end of a list and returns them, so that a caller that holds a lock can release them later.
 @usableFromInline
 typealias PageDrop<Content> = @Sendable (_ list: inout Content, _ count: Int, _ direction: PageDirection) -> Content?
 
@@ -54,13 +52,9 @@ typealias PageDrop<Content> = @Sendable (_ list: inout Content, _ count: Int, _ 
 @usableFromInline
 typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new: Content) -> [Int]
 
-/// Moves the page boundaries from an old list to a new one.
+/// Moves the page boundaries from an old list to a new one. An element that no page has loaded belongs to the page around it.
 ///
-/// - Parameters:
-///   - sizes: The sizes of the old list's pages.
-///   - count: The number of elements in the new list.
-///   - move: Moves the start of a page; receives it together with the start of the next page, in the old list and in the new one.
-/// - Returns: The sizes of the same pages in the new list. An element that no page has loaded belongs to the page around it.
+/// `move` moves the start of a page; it receives it together with the start of the next page, in the old list and in the new one.
 @usableFromInline
 func movedPages(_ sizes: [Int], to count: Int, _ move: (_ start: Int, _ oldEnd: Int, _ newEnd: Int) -> Int) -> [Int] {
     var moved = sizes

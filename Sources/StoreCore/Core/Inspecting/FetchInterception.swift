@@ -27,8 +27,10 @@ extension Store {
                 _ param: Param, _ target: StoreEventKind.Target, _ perform: () async throws -> StoreEventKind.FetchOutcome
             ) async throws -> Void
     ) -> FetchInterception {
-        let slot = engine.fetches.interceptor
-        let number = slot.add { key, target, perform in try await intercept(key.value(as: Param.self), target, perform) }
+        let number = engine.nextID()
+        engine.fetches.interceptor.add(number) { key, target, perform in
+            try await intercept(key.value(as: Param.self), target, perform)
+        }
         return FetchInterception { [weak engine] in engine?.fetches.interceptor.remove(number) }
     }
 }
@@ -50,46 +52,35 @@ final class FetchInterceptor: Sendable {
             _ key: BoxedKey, _ target: StoreEventKind.Target, _ perform: () async throws -> StoreEventKind.FetchOutcome
         ) async throws -> Void
 
-    private struct State {
-        var lastNumber = 0
-        var numbers: [Int] = []
-        var closures: [Intercept] = []
-    }
-
     /// Whether there is a closure; read in each attempt, without the lock.
     private let hasClosure = Atomic(false)
-    private let state = Lock(State())
+    private let closures = Lock<[(number: CallerID, intercept: Intercept)]>([])
 
     var isSet: Bool { hasClosure.load(ordering: .relaxed) }
 
-    /// Adds a closure around the others; returns its number.
-    func add(_ intercept: @escaping Intercept) -> Int {
-        state.withLock { state in
-            state.lastNumber += 1
-            state.numbers.append(state.lastNumber)
-            state.closures.append(intercept)
+    func add(_ number: CallerID, _ intercept: @escaping Intercept) {
+        closures.withLock { closures in
+            closures.append((number, intercept))
             hasClosure.store(true, ordering: .relaxed)
-            return state.lastNumber
         }
     }
 
-    func remove(_ number: Int) {
+    func remove(_ number: CallerID) {
         // The closure is released outside the lock, because it may hold user objects.
-        let old = state.withLock { state -> Intercept? in
-            guard let index = state.numbers.firstIndex(of: number) else { return nil }
-            state.numbers.remove(at: index)
-            defer { hasClosure.store(!state.closures.isEmpty, ordering: .relaxed) }
-            return state.closures.remove(at: index)
+        let old = closures.withLock { closures -> Intercept? in
+            guard let index = closures.firstIndex(where: { $0.number == number }) else { return nil }
+            defer { hasClosure.store(!closures.isEmpty, ordering: .relaxed) }
+            return closures.remove(at: index).intercept
         }
         withExtendedLifetime(old) {}
     }
 
-    /// Runs an attempt within the closures.
     func run<Value>(
         _ key: BoxedKey, _ target: StoreEventKind.Target, outcome: (Value) -> StoreEventKind.FetchOutcome,
         _ perform: () async throws -> Value
     ) async throws -> Value {
-        try await run(state.withLock(\.closures)[...], key, target, outcome: outcome, perform)
+        let closures = closures.withLock { closures in closures.map { $0.intercept } }
+        return try await run(closures[...], key, target, outcome: outcome, perform)
     }
 
     private func run<Value>(

@@ -122,7 +122,6 @@ package enum KeyPlace: Hashable, Sendable {
 }
 
 extension Store {
-    /// The number of keys that one page looks at.
     private static var scanned: Int { 10_000 }
 
     /// Returns a page of the keys that are live or in memory.
@@ -175,8 +174,8 @@ extension Store {
     /// - Parameter param: The key.
     public func snapshot(of param: Param) -> KeySnapshot<Param, Content>? {
         let (now, date, resolved) = (engine.time.now, engine.time.date, engine.resolved(BoxedKey(param)))
-        if let (key, entities) = engine.snapshot(of: resolved, now, date) {
-            var snapshot = key.map(param) { $0.value(as: Content.self) }
+        if let (key, entities) = engine.snapshot(of: resolved, as: param, Content.self, now, date) {
+            var snapshot = key
             snapshot.size = memory.flatMap { $0.cost == nil ? nil : $0.peek(resolved.value(as: Param.self))?.cost }
             // Outside the lock, because a description is user code.
             for index in snapshot.links.indices { snapshot.links[index].keys = entities[index].map(\.description) }
@@ -242,20 +241,9 @@ extension PaginationStore {
     ///
     /// See ``Store/snapshot()``.
     public func snapshot() -> StoreSnapshot { lists.snapshot() }
-
-    package var store: Store<Param, [Element]> { lists }
 }
 
 extension KeySnapshot {
-    /// Returns the same snapshot with other types.
-    func map<Key, Value>(_ param: Key, _ transform: (Content) -> Value) -> KeySnapshot<Key, Value> {
-        KeySnapshot<Key, Value>(
-            param: param, isLive: isLive, phase: phase, content: content.map(transform), error: error, age: age, expiresIn: expiresIn,
-            isInvalidated: isInvalidated, observers: observers, callers: callers, fetches: fetches, save: save, patches: patches,
-            size: size,
-            links: links)
-    }
-
     func matches(_ filter: KeyFilter) -> Bool {
         switch filter {
         case .all: true

@@ -12,7 +12,6 @@ extension StoreEngine {
     /// Returns live keys from a place on in their list, which has no order.
     func liveParams(from rank: Int, limit: Int) -> [BoxedKey] { state.withLock { $0.live.params(from: rank, limit: limit) } }
 
-    /// Returns the keys that are not live.
     func idle<Param: Hashable & Sendable>(_ params: [Param]) -> [Param] {
         state.withLock { state in
             params.filter { param in
@@ -22,24 +21,24 @@ extension StoreEngine {
     }
 
     /// Returns a live key at this moment, and the first entities of each of its links; `nil` if the key is not live.
-    func snapshot(
-        of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
-    ) -> (KeySnapshot<BoxedKey, BoxedContent>, entities: [[BoxedKey]])? {
-        state.withLock { state in
-            guard let key = state.live[state.resolve(param)] else { return nil }
-            return key.value.snapshot(now, date, links)
+    func snapshot<Param: Hashable & Sendable, Content: Sendable>(
+        of key: BoxedKey, as param: Param, _ type: Content.Type, _ now: MonotonicInstant, _ date: Date
+    ) -> (KeySnapshot<Param, Content>, entities: [[BoxedKey]])? {
+        state.withLock { state -> (KeySnapshot<Param, Content>, entities: [[BoxedKey]])? in
+            guard let key = state.live[state.resolve(key)] else { return nil }
+            return key.value.snapshot(param, now, date, links)
         }
     }
 }
 
 extension LiveKey {
     // Mutating, so that the machine is read in place.
-    fileprivate mutating func snapshot(
-        _ now: MonotonicInstant, _ date: Date, _ links: [LinkRules]
-    ) -> (KeySnapshot<BoxedKey, BoxedContent>, entities: [[BoxedKey]]) {
-        var snapshot = KeySnapshot<BoxedKey, BoxedContent>(param: param, isLive: true)
+    fileprivate mutating func snapshot<Param: Hashable & Sendable, Content: Sendable>(
+        _ param: Param, _ now: MonotonicInstant, _ date: Date, _ links: [LinkRules]
+    ) -> (KeySnapshot<Param, Content>, entities: [[BoxedKey]]) {
+        var snapshot = KeySnapshot<Param, Content>(param: param, isLive: true)
         let flight = machine.origin.flight
-        snapshot.content = machine.book.content ?? machine.placeholder
+        snapshot.content = (machine.book.content ?? machine.placeholder)?.value(as: Content.self)
         snapshot.error = machine.origin.failure?.error
         snapshot.phase =
             flight != nil

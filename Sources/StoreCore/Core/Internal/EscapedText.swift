@@ -3,8 +3,6 @@ extension String {
     ///
     /// Escapes control characters (C0, DEL and C1), the separators of lines and paragraphs, and the marks, embeddings, overrides and
     /// isolates of bidirectional text (Unicode Standard Annex 9, "Explicit Directional Embedding and Override").
-    ///
-    /// - Parameter limit: The largest number of characters shown; `nil` shows all.
     package func escapedForDisplay(atMost limit: Int? = nil) -> String {
         let shown = limit.map { unicodeScalars.prefix($0) } ?? unicodeScalars[...]
         let isCut = shown.endIndex != unicodeScalars.endIndex

@@ -12,7 +12,6 @@ package struct HashIndex: Sendable {
     @inlinable
     package init() {}
 
-    /// The part of a key's hash that the index uses.
     @inlinable
     package static func hash(_ key: some Hashable) -> UInt32 { hash(ofValue: key.hashValue) }
 
@@ -67,16 +66,14 @@ package struct HashIndex: Sendable {
     @inlinable
     package mutating func insert(_ hash: UInt32, at position: Int) {
         reserveCapacity(count + 1)
-        put(Self.word(hash, position))
+        let mask = words.count &- 1
+        var bucket = Self.home(hash, among: words.count)
+        while words[bucket] != 0 { bucket = (bucket &+ 1) & mask }
+        words[bucket] = Self.word(hash, position)
         count += 1
     }
 
-    /// Adds consecutive elements, up to the first one that the index already has.
-    ///
-    /// - Parameters:
-    ///   - hash: The hash of the element at an offset from the first one.
-    ///   - isSame: Whether the element at an offset is the same as the one at a position. Neither closure may use this index.
-    /// - Returns: The number of added elements.
+    /// Adds consecutive elements, up to the first one that the index already has; returns their number. Neither closure may use this index.
     @inlinable
     mutating func insert(
         _ newCount: Int, from position: Int, hash: (_ offset: Int) -> UInt32, isSame: (_ offset: Int, _ position: Int) -> Bool
@@ -136,14 +133,6 @@ package struct HashIndex: Sendable {
 
     @inlinable
     static func word(_ hash: UInt32, _ position: Int) -> UInt64 { UInt64(hash) << 32 | UInt64(UInt32(position + 1)) }
-
-    @inlinable
-    mutating func put(_ word: UInt64) {
-        let mask = words.count &- 1
-        var bucket = Self.home(UInt32(truncatingIfNeeded: word >> 32), among: words.count)
-        while words[bucket] != 0 { bucket = (bucket &+ 1) & mask }
-        words[bucket] = word
-    }
 
     @inlinable
     func bucket(_ hash: UInt32, _ position: Int) -> Int {

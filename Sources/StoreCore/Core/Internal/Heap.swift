@@ -19,9 +19,7 @@ package struct Heap<Element: Comparable> {
         }
     }
 
-    /// Removes the least element.
-    ///
-    /// - Precondition: The heap is not empty.
+    /// Removes the least element of a heap that is not empty.
     @inlinable
     package mutating func removeFirst() {
         elements.swapAt(0, elements.count - 1)

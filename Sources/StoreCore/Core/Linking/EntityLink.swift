@@ -104,13 +104,11 @@ package final class LinkRules: Sendable {
     let keys: @Sendable (_ content: BoxedContent) -> any PlaceKeys
     /// The values at some places: an entity, or the values of a fragment's fields.
     let values: @Sendable (_ content: BoxedContent, _ positions: [Int]) -> [BoxedContent]
-    /// Sets the values at some places.
     let assign: @Sendable (_ content: inout BoxedContent, _ values: [Int: BoxedContent]) -> Void
     /// Removes elements; `nil` if the places are not elements.
     let remove: (@Sendable (_ content: inout BoxedContent, _ positions: Set<Int>) -> Void)?
     /// Gives fragments the key that has replaced their temporary one; `nil` if their values have it, or if they cannot take it.
     let rename: (@Sendable (_ content: inout BoxedContent, _ positions: [Int], _ key: BoxedKey) -> Void)?
-    /// Returns whether two values of places are equal.
     let isSame: @Sendable (BoxedContent, BoxedContent) -> Bool
     /// The value of a place as the entity has it.
     let project: @Sendable (_ entity: BoxedContent) -> BoxedContent
@@ -119,7 +117,6 @@ package final class LinkRules: Sendable {
 
     var isFull: Bool { fields == nil }
 
-    /// Creates the rules of elements.
     init<Key: Hashable & Sendable, Place: Sendable, Entity: Sendable>(
         elementsOf entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key,
         rename: (@Sendable (inout Place, Key) -> Void)? = nil
@@ -154,7 +151,6 @@ package final class LinkRules: Sendable {
         (isSame, project, otherIdentity) = (lens.isSame, lens.project, lens.otherIdentity)
     }
 
-    /// Creates the rules of places that a closure visits.
     init<Key: Hashable & Sendable, Content: Sendable, Place: Sendable, Entity: Sendable>(
         visiting entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key,
         _ visitAll: @escaping @Sendable (inout Content, (inout Place) -> Void) -> Void

@@ -21,10 +21,8 @@ final class LinkClock: Sendable {
     /// The largest stamp of a record; a damaged one must not precede all later stamps.
     static let limit: Stamp = 1 << 62
 
-    /// Advances the clock past a stamp.
     func raise(to stamp: Stamp) { last.max(min(stamp, 1 << 63), ordering: .acquiringAndReleasing) }
 
-    /// The number of the last change.
     @inlinable var number: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Counts a change. Called before the change is visible, so that no hit of linked content is older than it.
@@ -103,9 +101,7 @@ struct ChangeLog: Sendable {
 
     private func place(of number: UInt64) -> Int { Int((number - start) % UInt64(Self.limit)) }
 
-    /// Counts a change of any key.
-    ///
-    /// - Returns: The forgotten keys.
+    /// Counts a change of any key; returns the forgotten keys.
     mutating func forgetAll() -> [BoxedKey] {
         count += 1
         defer { (keys, start) = ([], count) }
@@ -141,9 +137,7 @@ struct EntityRows: Sendable {
             var value: any Sendable
         }
 
-        /// Takes a newer value of a full place; newer fields of fragments stay.
-        ///
-        /// - Returns: Whether the value is newer.
+        /// Takes the value of a full place if it is newer; newer fields of fragments stay. Returns whether the value is newer.
         mutating func merge(_ value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Bool {
             guard content == nil || stamp > self.stamp else { return false }
             var value = value
@@ -153,9 +147,7 @@ struct EntityRows: Sendable {
             return true
         }
 
-        /// Takes the fields of a fragment that are newer.
-        ///
-        /// - Returns: Whether there are any.
+        /// Takes the fields of a fragment that are newer; returns whether there are any.
         mutating func merge(_ values: [any Sendable], of fields: [EntityField], _ numbers: some Sequence<Int>, at stamp: Stamp) -> Bool {
             var isNewer = false
             for number in numbers where stamp > max(self.stamp, parts[fields[number].name]?.stamp ?? 0) {

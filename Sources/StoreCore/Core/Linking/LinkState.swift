@@ -1,6 +1,5 @@
 /// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
 struct LinkState: Sendable {
-    /// The stores that link to this one.
     private(set) var followers: [Follower] = []
     var log = ChangeLog()
     var removals = Removals()
@@ -48,14 +47,12 @@ struct Removals: Sendable {
 
     /// The number of running removals of each key.
     private var running: [BoxedKey: Int] = [:]
-    private var done: [BoxedKey: Stamp] = [:]
-    /// The removed keys that have content again. Older values of their entities are still not shown in lists.
-    private var returned: Set<BoxedKey> = []
+    /// The moments of the removals, and whether the key has content again. Older values of the entity are not shown in lists even then.
+    private var done: [BoxedKey: (stamp: Stamp, hasReturned: Bool)] = [:]
 
     func isRunning(_ key: BoxedKey) -> Bool { running[key] != nil }
-    func isDone(_ key: BoxedKey) -> Bool { done[key] != nil && !returned.contains(key) }
-    /// The moment of a removal; older values of the entity are not shown in lists.
-    func stamp(of key: BoxedKey) -> Stamp? { done[key] }
+    func isDone(_ key: BoxedKey) -> Bool { done[key]?.hasReturned == false }
+    func stamp(of key: BoxedKey) -> Stamp? { done[key]?.stamp }
 
     mutating func note(_ step: RemovalStep, of key: BoxedKey) {
         switch step {
@@ -63,22 +60,17 @@ struct Removals: Sendable {
         case .failed: end(key)
         case .succeeded(let stamp):
             end(key)
-            done[key] = stamp
-            returned.remove(key)
-            if done.count > Self.limit, let oldest = done.min(by: { $0.value < $1.value })?.key {
-                done[oldest] = nil
-                returned.remove(oldest)
-            }
+            done[key] = (stamp: stamp, hasReturned: false)
+            if done.count > Self.limit, let oldest = done.min(by: { $0.value.stamp < $1.value.stamp })?.key { done[oldest] = nil }
         }
     }
 
-    /// A key has replaced a temporary one.
     mutating func move(_ temporary: BoxedKey, to key: BoxedKey) {
         if let count = running.removeValue(forKey: temporary) { running[key, default: 0] += count }
     }
 
     /// The key has content again.
-    mutating func forget(_ key: BoxedKey) { if done[key] != nil { returned.insert(key) } }
+    mutating func forget(_ key: BoxedKey) { done[key]?.hasReturned = true }
 
     /// The scope was cleared, and its keys may be those of other entities now.
     ///
@@ -94,7 +86,6 @@ struct Removals: Sendable {
     }
 }
 
-/// A step of the removal of an entity.
 enum RemovalStep: Hashable, Sendable {
     case began, failed
     case succeeded(Stamp)
@@ -109,7 +100,6 @@ struct LinkMark: Sendable {
     let isRead: Bool
 }
 
-/// The effects of transitions of another store.
 struct LinkedEffects: Sendable {
     let engine: StoreEngine
     var effects: Effects
@@ -134,7 +124,6 @@ struct EntityValue: Sendable {
     var isReceived = false
     /// Whether the entity is being removed.
     var isHidden = false
-    /// The moment at which the entity was removed.
     var removal: Stamp?
     /// The key of the entity, which may have replaced a temporary one.
     var key: BoxedKey?

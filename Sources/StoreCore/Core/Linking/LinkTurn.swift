@@ -16,9 +16,7 @@ final class LinkTurn: LinkLayer {
 
     /// The work that waits until the end of the transition, or until the lock of the store is released.
     struct Work: Sendable {
-        /// The effects of transitions of other stores.
         var effects: [LinkedEffects] = []
-        /// User objects that are no longer needed.
         var leftovers: [any Sendable] = []
         /// The entities that only their cachers know.
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
@@ -50,7 +48,6 @@ final class LinkTurn: LinkLayer {
 
     // MARK: Settling
 
-    /// Dates accepted content and its places, and reconciles them with their entities.
     func settle(_ book: inout Book<Content>, _ change: LinkChange<Content>?, isNew: Bool) -> LinkOutcome {
         guard var record = book.held?.record else {
             // Clearing an entity keeps the row that stands in for it.
@@ -73,7 +70,7 @@ final class LinkTurn: LinkLayer {
             let old = linked.places
             linked.places = links.enumerated().map { number, link in
                 let entities = link.keys(record.content)
-                return LinkedPlaces(entities: entities, stamps: stamps(of: entities, number, record, linked, change))
+                return LinkedPlaces<Content>(entities: entities, stamps: stamps(of: entities, number, record, linked, change))
             }
             // Also for entities that are not in memory, into which the values are merged later.
             switch change {
@@ -83,8 +80,6 @@ final class LinkTurn: LinkLayer {
                 for (link, places) in zip(links, linked.places) { link.entities.note(.linked, of: places, at: stamp) }
             default: break
             }
-            linked.pending = links.map { _ in PendingChanges() }
-            linked.numbers = links.map { _ in 0 }
             for (number, link) in links.enumerated() where old.indices.contains(number) {
                 if number > 0 { movePlaces(number, record, &linked) }
                 keepNewer(link, from: old[number], in: &linked.places[number], &record, change)
@@ -94,13 +89,13 @@ final class LinkTurn: LinkLayer {
         var removed: Set<Int> = []
         outcome.formUnion(reconcileLinks(&record, &linked, &removed, isNew: isNew))
         if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked)) }
-        linked.overlay = overlay(linked.pending)
+        linked.overlay = overlay(linked.places.map(\.pending))
         if isNew || !outcome.isEmpty {
             var fields = record.fields
             fields.stamp = linked.stamp
             fields.parts = linked.parts.isEmpty ? nil : linked.parts
             fields.places = links.isEmpty ? nil : PlaceStamps(linked.places.map(\.stamps))
-            record.details = RecordDetails(linked: fields, reconciled: linked.overlay == nil ? number : 0)
+            record.details = RecordDetails(keeping: fields, reconciled: linked.overlay == nil ? number : 0)
         }
         book.held?.record = record
         if book.linked == nil { book.linked = OutOfLine(linked) } else { book.linked?.value = linked }
@@ -168,9 +163,7 @@ final class LinkTurn: LinkLayer {
         for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(before)) }
     }
 
-    /// Takes over what places showed of a key without content, if that is newer than its first content.
-    ///
-    /// - Returns: Whether the content was changed.
+    /// Takes over what places showed of a key without content, if that is newer than its first content; returns whether it is.
     private func takeRow(_ record: inout CacheRecord<Content>, _ linked: inout LinkedBook<Content>) -> Bool {
         guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
         if let content = row.content, row.stamp > linked.stamp {
@@ -202,7 +195,6 @@ final class LinkTurn: LinkLayer {
         }
     }
 
-    /// The stamps of the places of one link in new content.
     private func stamps(
         of entities: any PlaceKeys, _ number: Int, _ record: CacheRecord<Content>, _ linked: LinkedBook<Content>,
         _ change: LinkChange<Content>?
@@ -236,8 +228,8 @@ final class LinkTurn: LinkLayer {
     /// Keeps the values of places that are newer than a response, even if their entity has left memory since, and of those that a pushed
     /// change does not concern.
     private func keepNewer(
-        _ link: LinkRules, from old: LinkedPlaces, in places: inout LinkedPlaces, _ record: inout CacheRecord<Content>,
-        _ change: LinkChange<Content>?
+        _ link: LinkRules, from old: LinkedPlaces<Content>, in places: inout LinkedPlaces<Content>,
+        _ record: inout CacheRecord<Content>, _ change: LinkChange<Content>?
     ) {
         let kept: (Stamp, Content, Bool)? =
             switch change {
@@ -262,7 +254,7 @@ final class LinkTurn: LinkLayer {
     /// The stamps of the places in changed content: those that differ are of the moment of the change (E4).
     private func differing(
         _ link: LinkRules, _ keys: [BoxedKey], _ content: Content, from before: Content?, _ shown: (any PlaceKeys)?,
-        _ old: LinkedPlaces?, at stamp: Stamp
+        _ old: LinkedPlaces<Content>?, at stamp: Stamp
     ) -> [Stamp] {
         guard let before, let shown, let old else { return keys.map { _ in stamp } }
         let known = keys.indices.compactMap { place in shown.firstPosition(of: keys[place]).map { (place, older: $0) } }
@@ -303,16 +295,14 @@ final class LinkTurn: LinkLayer {
 
     /// Finds the places of a link again, in content whose elements or values were changed by a link.
     ///
-    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer.
-    ///
-    /// - Returns: Whether the places show other entities than before.
+    /// The value at a place with another entity belongs to the entity around it, so its own entity is newer. Returns whether the places
+    /// show other entities than before.
     @discardableResult
     private func movePlaces(_ number: Int, _ record: CacheRecord<Content>, _ linked: inout LinkedBook<Content>) -> Bool {
         let (old, entities) = (linked.places[number], links[number].keys(record.content))
         let keys = entities.keys
         guard keys != old.entities.keys else { return false }
-        linked.places[number] = LinkedPlaces(entities: entities, stamps: keys.map { old.stamp(of: $0) ?? 0 })
-        linked.pending[number] = PendingChanges()
+        linked.places[number] = LinkedPlaces(entities: entities, stamps: keys.map { old.stamp(of: $0) ?? 0 }, number: old.number)
         return true
     }
 
@@ -322,16 +312,16 @@ final class LinkTurn: LinkLayer {
     ) -> LinkOutcome {
         let link = links[number]
         let current = link.entities.clocks.numberForFollowers
-        guard isNew || linked.numbers[number] != current else { return [] }
+        guard isNew || linked.places[number].number != current else { return [] }
         let places = linked.places[number].entities
         let keys: [BoxedKey]
-        if !isNew, let changed = link.entities.changes(after: linked.numbers[number]) {
+        if !isNew, let changed = link.entities.changes(after: linked.places[number].number) {
             keys = changed.filter { places.firstPosition(of: $0) != nil }
         } else {
             keys = places.distinct
             if !isNew, link.entities.links.isEmpty { work.withLock { $0.hasLostChanges = true } }
         }
-        linked.numbers[number] = current
+        linked.places[number].number = current
         var outcome: LinkOutcome = .reconciled
         guard !keys.isEmpty else { return outcome }
         var values: [Int: Content] = [:]
@@ -354,17 +344,16 @@ final class LinkTurn: LinkLayer {
             if entity.isUnread { work.withLock { $0.unread.append((link.entities, key)) } }
             if link.remove != nil {
                 if let removal = entity.removal, removal >= linked.places[number].stamp(of: key) ?? 0 { removed.formUnion(positions) }
-                if entity.isHidden != linked.pending[number].hidden.isSuperset(of: positions) {
+                if entity.isHidden != linked.places[number].pending.hidden.isSuperset(of: positions) {
                     outcome.insert(.shown)
                     if entity.isHidden {
-                        linked.pending[number].hidden.formUnion(positions)
+                        linked.places[number].pending.hidden.formUnion(positions)
                     } else {
-                        linked.pending[number].hidden.subtract(positions)
+                        linked.places[number].pending.hidden.subtract(positions)
                     }
                 }
             }
-            outcome.formUnion(
-                reconcile(key, entity, link, positions, record.content, &linked.places[number], &linked.pending[number], &values))
+            outcome.formUnion(reconcile(key, entity, link, positions, record.content, &linked.places[number], &values))
         }
         guard !values.isEmpty || !renamed.isEmpty else { return outcome }
         // With a second reference, each change would copy the whole list. Memory mirrors it again in the same transition.
@@ -381,10 +370,9 @@ final class LinkTurn: LinkLayer {
         return outcome.union(reconcile(number, &record, &linked, &removed, isNew: true))
     }
 
-    /// Reconciles the places of one entity.
     private func reconcile(
-        _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ positions: [Int], _ content: Content, _ places: inout LinkedPlaces,
-        _ pending: inout PendingChanges<Content>, _ values: inout [Int: Content]
+        _ key: BoxedKey, _ entity: EntityValue, _ link: LinkRules, _ positions: [Int], _ content: Content,
+        _ places: inout LinkedPlaces<Content>, _ values: inout [Int: Content]
     ) -> LinkOutcome {
         let candidates = link.values(content, positions)
         // A visit may have skipped a place.
@@ -395,7 +383,7 @@ final class LinkTurn: LinkLayer {
         // A value with another identity is not that of this key (E10).
         if let content = entity.content, let stated = link.otherIdentity(content, entity.key ?? key) {
             work.withLock { $0.events.append(.mismatchedIdentity(key: "\(key)", identity: stated)) }
-            return positions.filter { pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
+            return positions.filter { places.pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
         // A value under a temporary key is older than any under the key that has replaced it.
@@ -429,8 +417,8 @@ final class LinkTurn: LinkLayer {
                 values[position] = value
                 if !entity.isReceived { outcome.insert(.local) }
             }
-            if shown != nil || pending.values[position] != nil { outcome.insert(.shown) }
-            pending.values[position] = shown
+            if shown != nil || places.pending.values[position] != nil { outcome.insert(.shown) }
+            places.pending.values[position] = shown
         }
         if values.count > unchanged { discard(candidates) }
         return outcome
@@ -449,7 +437,6 @@ final class LinkTurn: LinkLayer {
         return reconcileLinks(&record, &linked, &none, isNew: true).union([.accepted, .local])
     }
 
-    /// The pending changes of all links as one change.
     private func overlay(_ pending: [PendingChanges<Content>]) -> (@Sendable (inout Content) -> Void)? {
         guard pending.contains(where: { !$0.isEmpty }) else { return nil }
         return { [links] content in

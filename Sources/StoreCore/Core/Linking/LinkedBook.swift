@@ -14,12 +14,8 @@ struct LinkedBook<Content: Sendable> {
     // The linked content.
 
     /// The places of the accepted content, for each link; empty before it is known.
-    var places: [LinkedPlaces] = []
-    /// The number of the last change that each link was reconciled with.
-    var numbers: [UInt64] = []
-    /// The pending changes of the entities, for each link.
-    var pending: [PendingChanges<Content>] = []
-    /// The same changes, applied to the accepted content before the patches of this key; `nil` if there are none.
+    var places: [LinkedPlaces<Content>] = []
+    /// The pending changes of all entities, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
     /// The revision of the last change by entities, and the times of its last and next save (E8).
     var changed = Ticket(number: 0)
@@ -37,10 +33,12 @@ struct PendingChanges<Content: Sendable>: Sendable {
 }
 
 /// The places of one link in one content.
-struct LinkedPlaces: Sendable {
+struct LinkedPlaces<Content: Sendable>: Sendable {
     let entities: any PlaceKeys
-    /// The stamps of the places, in their order.
     var stamps: [Stamp]
+    /// The number of the last change of the entities that the places were reconciled with.
+    var number: UInt64 = 0
+    var pending = PendingChanges<Content>()
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
@@ -53,9 +51,7 @@ struct LinkedPlaces: Sendable {
 
 /// The keys of the entities at the places of one content, in the order of the places, and their positions.
 protocol PlaceKeys: Sendable {
-    /// The keys of all places.
     var keys: [BoxedKey] { get }
-    /// The keys without repetition.
     var distinct: [BoxedKey] { get }
     /// The position of an entity's first place; `nil` if no place shows it.
     func firstPosition(of key: BoxedKey) -> Int?
@@ -107,7 +103,6 @@ struct TypedPlaceKeys<Key: Hashable & Sendable>: PlaceKeys {
 enum LinkChange<Content: Sendable>: Sendable {
     /// A response or a pushed value of this moment in place of older content.
     case fetched(Stamp, over: CacheRecord<Content>?)
-    /// A page of this moment was added.
     case page(Stamp, Content)
     /// The content was changed; only the places that differ are newer. The others keep the values of `over`, if it is not the same content.
     case changed(from: Content?, at: Stamp, over: Content? = nil)
@@ -118,7 +113,6 @@ enum LinkChange<Content: Sendable>: Sendable {
 /// The visible effect of reconciling content with its entities.
 struct LinkOutcome: OptionSet {
     let rawValue: Int
-    /// The accepted content has changed.
     static let accepted = LinkOutcome(rawValue: 1)
     /// The content that readers see has changed.
     static let shown = LinkOutcome(rawValue: 2)
@@ -131,11 +125,9 @@ struct LinkOutcome: OptionSet {
 /// The layer between accepted content and patches, as a transition uses it.
 protocol LinkLayer<Content>: AnyObject, Sendable {
     associatedtype Content: Sendable
-    /// The clocks of the stamps.
     var clocks: LinkClocks { get }
     /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
     func settle(_ book: inout Book<Content>, _ change: LinkChange<Content>?, isNew: Bool) -> LinkOutcome
-    /// Gives the places of a page the values of the list that are newer than the page.
     func keepNewer(_ page: inout Content, _ book: Book<Content>, than stamp: Stamp)
 }
 
@@ -147,9 +139,7 @@ extension KeyMachine {
         return row
     }
 
-    /// A loaded full place shows this key while it has no content.
-    ///
-    /// - Returns: Whether the key has no content.
+    /// A loaded full place shows this key while it has no content; returns whether it has none.
     @discardableResult
     mutating func rowFound(_ row: Content) -> Bool {
         guard book.held == nil else { return false }

@@ -12,12 +12,7 @@ struct PlaceDecision: Hashable {
     /// The stamp of the place afterward.
     var stamp: Stamp
 
-    /// Decides about a place.
-    ///
-    /// - Parameters:
-    ///   - place: The stamp of the place.
-    ///   - entity: The stamp of the entity's value; `nil` if the entity has no content.
-    ///   - parts: The stamps of the entity's fields, where fragments have brought them; one part without a stamp for a full place.
+    /// Decides about a place. An entity without a stamp has no content; its parts have the stamps that fragments have brought.
     init(place: Stamp, entity: Stamp?, parts: [Stamp?]) {
         stamp = place
         guard let entity else {

@@ -3,9 +3,7 @@ extension Store {
     func isReconciled(_ record: CacheRecord<Content>) -> Bool {
         engine.links.isEmpty || record.details?.reconciled == engine.entityChanges
     }
-}
 
-extension Store {
     /// Hides an entity in every list that shows it, sends its removal to the origin, and forgets the entity.
     ///
     /// ```swift
@@ -46,9 +44,7 @@ extension Store {
 }
 
 extension KeyMachine {
-    /// The origin has removed the entity. After the scope was cleared, the key may be that of another one.
-    ///
-    /// - Returns: The new revision.
+    /// The origin has removed the entity. After the scope was cleared, the key may be that of another one. Returns the new revision.
     fileprivate mutating func removed(since began: Stamp, _ transition: inout Transition) -> Ticket {
         if transition.isScopeCleared(since: began) { return book.revision }
         let stamp = transition.stamp()
@@ -68,12 +64,10 @@ extension KeyMachine.Transition {
 }
 
 extension StoreError {
-    /// The error of a request for an entity that was removed.
     static var removedEntity: StoreError {
         StoreError(.removed, "fetching: the entity was removed; call refresh() to fetch its key again")
     }
 
-    /// The error of an element that its list does not have.
     static var missingElement: StoreError {
         StoreError(.removed, "observing an element: the list no longer has an element with this identity; stop showing it")
     }

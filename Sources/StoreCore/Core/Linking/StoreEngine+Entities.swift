@@ -73,9 +73,7 @@ extension StoreEngine {
             parts: details?.fields.parts ?? [:])
     }
 
-    /// Merges parts of a place's value into an entity that has content (E3).
-    ///
-    /// - Returns: The value of the entity afterward; `nil` if it has no content.
+    /// Merges parts of a place's value into an entity that has content (E3). Returns the value of the entity afterward.
     func merge(
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ turn: LinkTurn
     ) -> EntityValue? {
@@ -119,15 +117,13 @@ extension StoreEngine {
 
     /// The scope is being cleared: forgets rows and removals, because the keys may be those of another user from now on.
     func forgetEntities() {
-        var effects = Effects()
-        state.withLock { state in
+        withEffects { state, effects in
             guard state.links != nil, !state.isClosed else { return }
             for key in state.links?.removals.forgetAll() ?? [] { noteLinkedChange(of: key, isRead: false, &state, &effects) }
             let floor = clocks.stamp(at: time.date)
             clocks.rows.withLock { $0.removeAll(upTo: floor) }
             for key in state.live.values { take(key, &state, &effects) { key, transition in key.machine.forgetEntity(&transition) } }
         }
-        effects.deliver(onEvent)
     }
 
     /// Merges parts of a place's value into the row of a key without content.

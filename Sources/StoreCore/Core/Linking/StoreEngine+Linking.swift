@@ -7,7 +7,6 @@ internal import Synchronization
 // lock of the entity's store is released, the places of live keys are marked, and only then are observers resumed.
 
 extension StoreEngine {
-    /// Follows the changes of the linked stores.
     func followEntities() {
         state.withLock { $0.links = LinkState() }
         for link in links {
@@ -82,19 +81,14 @@ extension StoreEngine {
 
     /// Looks for a state that an observer has not seen, after the key is reconciled.
     func lookReconciled(_ id: CallerID, at place: Int) -> Key.LookResult {
-        var effects = Effects()
-        let sight = state.withLock { state -> Key.LookResult in
+        withEffects { state, effects in
             guard let key = state.live.key(at: place) else { return .gone }
             if key.value.isMarked || key.value.isOutdated(links) { take(key, &state, &effects) { _, _ in } }
             return key.value.look(id)
         }
-        effects.deliver(onEvent)
-        return sight
     }
 
-    /// Marks the live keys that show an entity, so that they are reconciled at their next read.
-    ///
-    /// - Returns: The effects, to be delivered after all stores are marked.
+    /// Marks the live keys that show an entity, so that they are reconciled at their next read. The effects are delivered after all marks.
     func mark(_ mark: LinkMark) -> Effects {
         var effects = Effects()
         state.withLock { state in
@@ -124,19 +118,16 @@ extension LiveKey {
     // Mutating, as the next ones, so that the machine is read in place.
     mutating func isOutdated(_ links: [LinkRules]) -> Bool {
         guard machine.book.held != nil else { return false }
-        guard let numbers = machine.book.linked?.value.numbers, numbers.count == links.count else { return true }
-        return zip(numbers, links).contains { $0 != $1.entities.clocks.numberForFollowers }
+        guard let places = machine.book.linked?.value.places, places.count == links.count else { return true }
+        return links.indices.contains(where: { places[$0].number != links[$0].entities.clocks.numberForFollowers })
     }
 
-    /// Whether the content shows an entity of a store.
     mutating func shows(_ key: BoxedKey, of entities: StoreEngine, _ links: [LinkRules]) -> Bool {
         guard let places = machine.book.linked?.value.places else { return false }
         return zip(links, places).contains { $0.entities === entities && $1.entities.firstPosition(of: key) != nil }
     }
 
-    /// Resumes the observers, which reconcile the content when they look.
-    ///
-    /// - Returns: `false` if there are none.
+    /// Resumes the observers, which reconcile the content when they look; returns `false` if there are none.
     mutating func mark(_ suspensions: inout Few<Suspension>) -> Bool {
         guard machine.desk.observers > 0 else { return false }
         isMarked = true
@@ -154,7 +145,6 @@ extension LiveKey {
 }
 
 extension KeyMachine {
-    /// The parts of the key that other stores may show.
     fileprivate var linkMark: LinkTurn.Mark {
         mutating get {
             LinkTurn.Mark(

@@ -1,13 +1,14 @@
 /// One input of a combination, of any content.
 protocol CombinationInput: Sendable {
     /// Starts a task that keeps the input's latest state, until the task is canceled or the input ends.
-    func follow(for combination: Combination) -> Task<Void, Never>
+    func follow(_ progress: WatchedState<CombinationProgress>) -> Task<Void, Never>
+
+    var latestWithoutContent: LoadingState<UnitParam>? { get }
 }
 
-/// A sequence and its latest state.
 final class CombinedInput<Content: Sendable>: CombinationInput {
     private let sequence: LoadingStateSequence<Content>
-    /// Never contended: all access happens under the combination's lock.
+    /// Never contended: all access happens under the lock of the progress.
     private let state = Lock<LoadingState<Content>?>(nil)
 
     init(_ sequence: LoadingStateSequence<Content>) {
@@ -23,68 +24,28 @@ final class CombinedInput<Content: Sendable>: CombinationInput {
         return content
     }
 
-    func follow(for combination: Combination) -> Task<Void, Never> {
+    var latestWithoutContent: LoadingState<UnitParam>? { latest?.map { _ in UnitParam() } }
+
+    func follow(_ progress: WatchedState<CombinationProgress>) -> Task<Void, Never> {
         Task {
             for await state in sequence {
-                combination.stateArrived { self.exchange(state) }
+                // The previous state leaves the lock, because its release may run user code.
+                _ = progress.update { progress in
+                    let previous = self.latest
+                    self.state.withLock { $0 = state }
+                    progress.stateArrived(isFirst: previous == nil)
+                    return previous
+                }
             }
-            combination.inputEnded { self.latest != nil }
-        }
-    }
-
-    private func exchange(_ state: LoadingState<Content>) -> LoadingState<Content>? {
-        self.state.withLock { latest in
-            defer { latest = state }
-            return latest
+            progress.update { $0.inputEnded(hadState: self.latest != nil) }
         }
     }
 }
 
 struct MissingContent: Error {}
 
-/// The meeting point of a combination's input tasks and its observer.
-final class Combination: Sendable {
-    /// The progress apart from the states. Its lock also guards the states of all inputs, so that they are read at one moment.
-    private let progress: WatchedState<CombinationProgress>
-
-    init(inputCount: Int) {
-        progress = WatchedState(CombinationProgress(inputCount: inputCount))
-    }
-
-    /// Records a new state of an input; `exchange` stores it and returns the previous one.
-    func stateArrived<Content: Sendable>(_ exchange: () -> LoadingState<Content>?) {
-        // The previous state leaves the lock, because its release may run user code.
-        _ = progress.update { progress in
-            let previous = exchange()
-            progress.stateArrived(isFirst: previous == nil)
-            return previous
-        }
-    }
-
-    /// Records that an input has ended.
-    func inputEnded(hasState: () -> Bool) {
-        progress.update { $0.inputEnded(hadState: hasState()) }
-    }
-
-    /// Waits until there are states that were not taken yet; used by one task at a time.
-    ///
-    /// - Parameter isolation: The caller's actor, which the call does not leave.
-    /// - Returns: `false` once the task is canceled.
-    func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
-        progress.update { $0.beginWaiting() }
-        // The wait fails only if the task is canceled.
-        _ = try? await progress.wait { progress -> Void? in progress.isReady ? () : nil }
-        return !Task.isCancelled
-    }
-
-    /// Combines the latest states of all inputs, as of one moment; `nil` if they were already taken, which happens at the end.
-    func takeNews<Output: Sendable>(_ combine: () -> LoadingState<Output>?) -> LoadingState<Output>? {
-        progress.update { $0.takeNews() ? combine() : nil }
-    }
-}
-
 /// The progress of a combination apart from the states themselves.
-private struct CombinationProgress: Sendable {
+struct CombinationProgress: Sendable {
     /// The number of inputs that have not produced a state yet.
     private var silentCount: Int
     /// The number of inputs that may still produce states.

@@ -71,7 +71,7 @@ extension LoadingStateSequence {
             let rest = (repeat CombinedInput(each others))
             var inputs: [any CombinationInput] = [first]
             for input in repeat each rest { inputs.append(input) }
-            return CombinedSource(inputs) { combine(first, repeat each rest) }
+            return CombinedSource<(Content, (repeat each Other))>(inputs) { combineContents(first, repeat each rest) }
         }
     }
 }
@@ -83,54 +83,11 @@ extension LoadingStateSequence {
     ) -> LoadingStateSequence<[Key: Value]> where Content == [Key: Value] {
         LoadingStateSequence<[Key: Value]> {
             let inputs = sequences.map { (key: $0.0, input: CombinedInput($0.1)) }
-            return CombinedSource(inputs.map(\.input)) {
-                let states = inputs.compactMap { $0.input.latest }
-                // A sequence has ended without a state.
-                guard states.count == inputs.count else { return nil }
-                let contents = zip(inputs, states).compactMap { input, state in state.content.map { (input.key, $0) } }
-                let content = inputs.isEmpty || !contents.isEmpty ? Dictionary(uniqueKeysWithValues: contents) : nil
-                if let error = states.lazy.compactMap({ $0.error }).first { return .error(rawError: error, content: content) }
-                guard !states.contains(where: { $0.isLoading }), let content else { return .loading(content: content) }
-                return .completed(content)
+            return CombinedSource<[Key: Value]>(inputs.map(\.input)) {
+                let contents = inputs.compactMap { key, input in input.latest?.content.map { (key, $0) } }
+                return inputs.isEmpty || !contents.isEmpty ? Dictionary(uniqueKeysWithValues: contents) : nil
             }
         }
-    }
-}
-
-/// Combines the latest states of all inputs; returns `nil` until each input has a state.
-private func combine<First: Sendable, each Other: Sendable>(
-    _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
-) -> LoadingState<(First, (repeat each Other))>? {
-    var hasAll = first.latest != nil
-    var isLoading = first.latest?.isLoading == true
-    var rawError = first.latest?.error
-    var pages = PagesBeside()
-    pages.add(first.latest)
-    for other in repeat each others {
-        let state = other.latest
-        pages.add(state)
-        hasAll = hasAll && state != nil
-        isLoading = isLoading || state?.isLoading == true
-        rawError = rawError ?? state?.error
-    }
-    guard hasAll else { return nil }
-    let content = combineContents(first, repeat each others)
-    if let rawError { return .error(rawError: rawError, content: content) }
-    // A completed state always has content, so the second condition never drops one.
-    guard !isLoading, let content else { return .loading(content: content) }
-    return .completed(content: content, next: pages.next, prev: pages.prev)
-}
-
-/// The page states of the only list among combined sequences; none if several sequences have pages.
-private struct PagesBeside {
-    private(set) var next = AdditionalLoadingState.none
-    private(set) var prev = AdditionalLoadingState.none
-    private var lists = 0
-
-    mutating func add(_ state: LoadingState<some Any>?) {
-        guard case .completed(content: _, let next, let prev) = state, next != .none || prev != .none else { return }
-        lists += 1
-        (self.next, self.prev) = lists == 1 ? (next, prev) : (.none, .none)
     }
 }
 
@@ -147,22 +104,19 @@ private func combineContents<First: Sendable, each Other: Sendable>(
 /// The observer of a combination. It owns the tasks that follow the inputs, and they do not retain it.
 private final class CombinedSource<Output: Sendable>: LoadingStateSource {
     private let inputs: [any CombinationInput]
-    private let combination: Combination
-    private let combine: @Sendable () -> LoadingState<Output>?
+    /// The progress apart from the states. Its lock also guards the states of all inputs, so that they are read at one moment.
+    private let progress: WatchedState<CombinationProgress>
+    private let content: @Sendable () -> Output?
     private var tasks: [Task<Void, Never>] = []
     private var phase = Phase.new
 
     private enum Phase { case new, following, ended }
 
-    /// Creates a source that observes nothing yet.
-    ///
-    /// - Parameters:
-    ///   - inputs: The inputs to combine; not shared with another source.
-    ///   - combine: Combines the latest states of the inputs; runs under the combination's lock.
-    init(_ inputs: [any CombinationInput], combine: @escaping @Sendable () -> LoadingState<Output>?) {
+    /// Creates a source; `content` combines the latest contents of the inputs under the lock of the progress.
+    init(_ inputs: [any CombinationInput], content: @escaping @Sendable () -> Output?) {
         self.inputs = inputs
-        self.combine = combine
-        combination = Combination(inputCount: inputs.count)
+        self.content = content
+        progress = WatchedState(CombinationProgress(inputCount: inputs.count))
     }
 
     deinit {
@@ -177,10 +131,26 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
                 return combine()
             }
             phase = .following
-            tasks = inputs.map { $0.follow(for: combination) }
+            tasks = inputs.map { $0.follow(progress) }
         }
-        guard await combination.hasNews() else { return end() }
-        return combination.takeNews(combine) ?? end()
+        progress.update { $0.beginWaiting() }
+        // The wait fails only if the task is canceled.
+        _ = try? await progress.wait { progress -> Void? in progress.isReady ? () : nil }
+        guard !Task.isCancelled else { return end() }
+        return progress.update { $0.takeNews() ? combine() : nil } ?? end()
+    }
+
+    /// Combines the latest states of all inputs; returns `nil` until each input has a state.
+    private func combine() -> LoadingState<Output>? {
+        let states = inputs.compactMap { $0.latestWithoutContent }
+        guard states.count == inputs.count else { return nil }
+        let content = content()
+        if let error = states.lazy.compactMap({ $0.error }).first { return .error(rawError: error, content: content) }
+        guard !states.contains(where: { $0.isLoading }), let content else { return .loading(content: content) }
+        // Several lists have no page states in common.
+        let lists = states.filter { $0.pages(.next) != .none || $0.pages(.prev) != .none }
+        let list = lists.count == 1 ? lists[0] : .completed(UnitParam())
+        return .completed(content: content, next: list.pages(.next), prev: list.pages(.prev))
     }
 
     /// Leaves all inputs, so that every later call returns `nil`.

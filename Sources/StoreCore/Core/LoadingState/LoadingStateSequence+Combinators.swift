@@ -14,7 +14,6 @@ extension LoadingStateSequence {
         mapState { $0.map(transform) }
     }
 
-    /// Other states in place of these.
     func mapState<Other: Sendable>(
         _ transform: @escaping @Sendable (LoadingState<Content>) -> LoadingState<Other>
     ) -> LoadingStateSequence<Other> {
@@ -74,7 +73,6 @@ extension LoadingState {
     }
 }
 
-/// Transforms each state of a sequence.
 private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Input>.Iterator
     private let transform: @Sendable (LoadingState<Input>) -> LoadingState<Output>
@@ -89,7 +87,6 @@ private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStat
     }
 }
 
-/// Skips states that equal the last one returned.
 private final class DeduplicatedSource<Content: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Content>.Iterator
     private let areSame: @Sendable (Content, Content) -> Bool

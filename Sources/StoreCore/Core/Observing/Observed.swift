@@ -24,7 +24,6 @@ public import Observation
 /// <doc:InASwiftUIApp> builds a list and a detail screen with such models.
 @MainActor
 public final class Observed<Content: Sendable>: nonisolated Observable {
-    /// The part of a model that a view reads.
     enum Part: CaseIterable {
         case key, state, content, error, isLoading, next, previous, isLoadingNext, isLoadingPrevious
     }
@@ -70,7 +69,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         var state: LoadingState<Content>?
         let requestPage: PageRequester?
 
-        init(key: Subject, state: LoadingState<Content>?, requestPage: PageRequester?) {
+        init(key: Subject, state: LoadingState<Content>?, requestPage: PageRequester? = nil) {
             self.key = key
             self.state = state
             self.requestPage = requestPage
@@ -83,7 +82,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         var state: LoadingState<Content>
         /// The key that the state belongs to; `nil` before the first `follow`.
         var key: Subject?
-        /// The key that the content belongs to.
         var contentKey: Subject?
     }
 
@@ -127,8 +125,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// - Parameter handle: The handle on the key. The model holds it only during the call.
     public func follow<Param>(_ handle: StoreFlowable<Param, Content>) async {
-        await follow(
-            handle.publish(), Following(key: Subject(handle.param, of: handle.engine), state: handle.stateInMemory, requestPage: nil))
+        await follow(handle.publish(), Following(key: Subject(handle.param, of: handle.engine), state: handle.stateInMemory))
     }
 
     /// Follows any states, such as those of mapped or combined sequences, until the task is canceled or the sequence ends.
@@ -137,7 +134,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///   - states: The states.
     ///   - id: The key of the data, for `state(for:)`.
     public func follow(_ states: LoadingStateSequence<Content>, as id: some Hashable) async {
-        await follow(states, Following(key: Subject(id), state: nil, requestPage: nil))
+        await follow(states, Following(key: Subject(id), state: nil))
     }
 
     /// Follows a list: observes it, and shows its states, until the task is canceled.
@@ -187,11 +184,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///   - id: The identity of the element.
     public func follow<Param>(_ list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) async
     where Content: Identifiable, Content.ID: Sendable {
-        await follow(
-            list.publish(element: id),
-            Following(
-                key: Subject(ElementOfList(list: list.param, id: id), of: list.engine), state: list.list.stateInMemory?.element(id),
-                requestPage: nil))
+        let key = Subject(ElementOfList(list: list.param, id: id), of: list.engine)
+        await follow(list.publish(element: id), Following(key: key, state: list.list.stateInMemory?.element(id)))
     }
 
     private func follow(
@@ -240,7 +234,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// in another store, as completed.
     ///
     /// - Parameter handle: The handle on the key.
-    /// - Returns: The state to show.
     public func state<Param>(for handle: StoreFlowable<Param, Content>) -> LoadingState<Content> {
         state(for: Subject(handle.param, of: handle.engine), otherwise: handle.stateInMemory)
     }
@@ -248,7 +241,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// Returns the state of a list: the state from `follow` if the list is followed, otherwise the content in memory.
     ///
     /// - Parameter list: The handle on the list.
-    /// - Returns: The state to show.
     public func state<Param, Element>(for list: PaginationStoreFlowable<Param, Element>) -> LoadingState<Content>
     where Content == [Element] {
         state(for: Subject(list.param, of: list.engine), otherwise: list.list.stateInMemory)
@@ -259,7 +251,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// - Parameters:
     ///   - list: The handle on the list.
     ///   - id: The identity of the element.
-    /// - Returns: The state to show.
     public func state<Param>(for list: PaginationStoreFlowable<Param, Content>, element id: Content.ID) -> LoadingState<Content>
     where Content: Identifiable {
         state(
@@ -271,7 +262,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// With ``Switching/keepingContent``, a key that is not followed yet is loading with the content of the followed key.
     ///
     /// - Parameter id: The key.
-    /// - Returns: The state to show.
     public func state(for id: some Hashable) -> LoadingState<Content> {
         state(for: Subject(id), otherwise: nil)
     }
@@ -364,7 +354,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     }
 }
 
-/// The key of an element that a model follows.
 private struct ElementOfList<Param: Hashable, ID: Hashable>: Hashable {
     let list: Param
     let id: ID
@@ -384,7 +373,6 @@ extension PaginationStoreFlowable where Element: Identifiable, Element.ID: Senda
 }
 
 extension LoadingState {
-    /// The state of one element of a list.
     fileprivate func element<Element: Identifiable>(_ id: Element.ID) -> LoadingState<Element> where Content == [Element] {
         let element = content?.first { $0.id == id }
         switch self {
@@ -397,7 +385,7 @@ extension LoadingState {
     }
 
     /// The state of the pages in one direction; `.none` unless the list is completed.
-    fileprivate func pages(_ direction: PageDirection) -> AdditionalLoadingState {
+    func pages(_ direction: PageDirection) -> AdditionalLoadingState {
         guard case .completed(content: _, let next, let prev) = self else { return .none }
         return direction == .next ? next : prev
     }

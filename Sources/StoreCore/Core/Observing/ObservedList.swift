@@ -102,22 +102,12 @@ extension Observed where Content: RandomAccessCollection, Content.Element: Ident
 // documentation, where one name stands for both.
 extension Observed where Content: RandomAccessCollection, Content.Element: Equatable {
     /// Returns whether a view that shows an element should load the next page; compares elements with `==`.
-    ///
-    /// - Parameters:
-    ///   - element: The element.
-    ///   - distance: The number of elements at the end of the list that load the next page.
-    /// - Returns: Whether the element is near the end, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     @_documentation(visibility: internal) @_disfavoredOverload
     public func shouldLoadNext(at element: Content.Element, within distance: Int = 5) -> Bool {
         shouldLoad(next, content?.suffix(max(1, distance))) { $0 == element }
     }
 
     /// Returns whether a view that shows an element should load the previous page; compares elements with `==`.
-    ///
-    /// - Parameters:
-    ///   - element: The element.
-    ///   - distance: The number of elements at the start of the list that load the previous page.
-    /// - Returns: Whether the element is near the start, and there is a page that is neither loading nor failed. Cost: O(`distance`).
     @_documentation(visibility: internal) @_disfavoredOverload
     public func shouldLoadPrevious(at element: Content.Element, within distance: Int = 5) -> Bool {
         shouldLoad(previous, content?.prefix(max(1, distance))) { $0 == element }

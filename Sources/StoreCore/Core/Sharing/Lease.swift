@@ -42,11 +42,7 @@ public final class Lease: Sendable {
     ///
     /// - Parameter ending: The outcome for the waiters.
     public func end(_ ending: Ending) {
-        let action = onEnd.withLock { action in
-            defer { action = nil }
-            return action
-        }
-        action?(ending)
+        onEnd.withLock({ $0.take() })?(ending)
     }
 
     /// The outcome of a lease, which decides what its waiters do next.

@@ -36,7 +36,6 @@ public protocol SharedCacher<Param, Content>: Cacher {
     ///   - record: The record.
     ///   - param: The key.
     ///   - base: The ``position`` at the time of the decision; for the result of a fetch, at the time before the fetch began.
-    /// - Returns: The outcome.
     /// - Throws: Any error; the older record then stays.
     func save(_ record: CacheRecord<Content>, param: Param, over base: Revision) async throws -> SaveOutcome<Content>
 
@@ -45,7 +44,6 @@ public protocol SharedCacher<Param, Content>: Cacher {
     /// - Parameters:
     ///   - param: The key.
     ///   - base: The ``position`` at the time of the decision.
-    /// - Returns: The outcome.
     /// - Throws: Any error.
     func remove(param: Param, over base: Revision) async throws -> SaveOutcome<Content>
 

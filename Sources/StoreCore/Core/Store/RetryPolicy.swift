@@ -81,13 +81,7 @@ public struct RetryPolicy: Sendable {
         return !(error is CancellationError) && !StoreError.isFinal(error)
     }
 
-    /// Returns the delay before the next attempt.
-    ///
-    /// - Parameters:
-    ///   - error: The error of the last attempt.
-    ///   - attempt: The number of the last attempt, from 1.
-    ///   - unit: A random number in `0..<1`.
-    /// - Returns: The delay; `nil` if the failure is final.
+    /// Returns the delay after an attempt, which counts from 1; `nil` if the failure is final. `unit` is a random number in `0..<1`.
     package func delay(after error: any Error, attempt: Int, unit: Double) -> Duration? {
         // The missing response of a test would otherwise look like a test that hangs.
         guard attempt < attempts, !StoreError.isFinal(error), shouldRetry(error) else { return nil }
@@ -98,20 +92,11 @@ public struct RetryPolicy: Sendable {
     }
 
     /// Combines a policy's own delay with the delay that an origin named: the only place that turns such advice into a delay.
-    ///
-    /// - Parameters:
-    ///   - own: The policy's own delay for the attempt, which is the lower bound.
-    ///   - advised: The delay that the origin named; `nil` if it named none.
-    ///   - limit: The largest delay that the origin may name.
     package static func delay(own: Duration, advised: Duration?, limit: Duration) -> Duration {
         max(.zero, own, min(advised ?? .zero, limit))
     }
 
     /// Returns the policy's own delay after an attempt, without any advice of the origin.
-    ///
-    /// - Parameters:
-    ///   - attempt: The number of the last attempt, from 1.
-    ///   - unit: A random number in `0..<1`.
     package func backOff(attempt: Int, unit: Double) -> Duration {
         // Bounded, because a saved count of failures may be any number.
         let growth = repeatElement(multiplier, count: min(max(1, attempt), 1_000) - 1).reduce(base.timeInterval, *)

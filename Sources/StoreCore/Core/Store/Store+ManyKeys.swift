@@ -47,7 +47,6 @@ extension Store {
     /// Cost: a task and an observer for each key, and one dictionary for each state.
     ///
     /// - Parameter params: The keys; a key that occurs twice counts once. Without keys, the only state is completed and empty.
-    /// - Returns: The sequence.
     public func publish(_ params: some Sequence<Param>) -> LoadingStateSequence<[Param: Content]> {
         LoadingStateSequence.combined(Set(params).map { ($0, self[$0].publish()) })
     }

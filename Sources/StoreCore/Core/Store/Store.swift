@@ -58,10 +58,14 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
+        var listener: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
+        if let onEvent {
+            listener = { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind, store: name)) }
+        }
         engine = StoreEngine(
             respond: respond, follow: follow, front: fronted?.front,
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
-            list: list, name: name, links: links.map(\.rules), scope: scope, onEvent: Self.listener(onEvent, name))
+            list: list, name: name, links: links.map(\.rules), scope: scope, onEvent: listener)
         memory = fronted?.table
         front = onEvent == nil && links.isEmpty ? memory : nil
         linkedFront = onEvent == nil && !links.isEmpty ? memory : nil
@@ -69,13 +73,6 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         guard let scope else { return }
         scope.add(engine, running: engine.fetches.running)
         if scope.isClosed { engine.shut() }
-    }
-
-    private static func listener(
-        _ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?, _ name: String
-    ) -> (@Sendable (StoreEvent<BoxedKey>) -> Void)? {
-        guard let onEvent else { return nil }
-        return { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind, store: name)) }
     }
 
     /// Creates a store whose fetcher is a closure.
@@ -157,8 +154,6 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     }
 
     /// The keys that may have content, valid or not. A key may have lost its content by the time it is read.
-    ///
-    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys; any error that the cacher throws while listing.
     package func keys() async throws -> [Param] {
         try await engine.allKeys().map { $0.value(as: Param.self) }
     }

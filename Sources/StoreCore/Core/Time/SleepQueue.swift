@@ -5,7 +5,6 @@
 /// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are rarely reached, so the held memory would grow with the
 /// number of requests. The queue drops a canceled sleeper at once. The queue can go when the runtime releases that memory itself.
 final class SleepQueue: Sendable {
-    /// The sleepers of the system's continuous clock.
     static let system = SleepQueue(now: { SystemTime().now }) { instant in
         let distance = SystemTime().now.duration(to: instant)
         // No task cancels an alarm. An alarm that ends early is set again.
@@ -17,33 +16,24 @@ final class SleepQueue: Sendable {
     /// Guards the sleepers together with the alarms that are set for them.
     private let sleepers = Lock(Sleepers())
 
-    /// Creates a queue on a clock.
-    ///
-    /// - Parameters:
-    ///   - now: Returns the current instant of the clock.
-    ///   - wait: Waits until an instant, or for a shorter time.
+    /// Creates a queue on a clock; `wait` may return before its instant.
     init(now: @escaping @Sendable () -> MonotonicInstant, wait: @escaping @Sendable (MonotonicInstant) async -> Void) {
         self.now = now
         self.wait = wait
     }
 
-    var count: Int { sleepers.withLock(\.count) }
+    var count: Int { sleepers.withLock(\.waiting.count) }
 
     /// The number of entries in the queue, including those of canceled sleepers; for tests.
-    var entryCount: Int { sleepers.withLock(\.entryCount) }
+    var entryCount: Int { sleepers.withLock(\.entries.count) }
 
-    /// Waits until the clock has reached an instant.
-    ///
-    /// - Parameters:
-    ///   - deadline: The instant to wait for.
-    ///   - isolation: The caller's actor, which the call does not leave.
-    /// - Throws: `CancellationError` as soon as the task is canceled.
+    /// Waits until the clock has reached an instant; throws `CancellationError` as soon as the task is canceled.
     func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)? = #isolation) async throws {
         try Task.checkCancellation()
         let (ticket, alarm) = sleepers.withLock { sleepers in (sleepers.add(until: deadline), sleepers.nextAlarm()) }
         set(alarm)
         let isDue = await WaiterList<Void>.wait { suspension in
-            sleepers.withLock { $0.suspend(ticket, suspension) }
+            sleepers.withLock { $0.waiting.suspend(ticket, suspension) }
         } onCancel: {
             sleepers.withLock { $0.remove(ticket) }
         }
@@ -72,30 +62,24 @@ final class SleepQueue: Sendable {
 
 /// The pure part of a sleep queue: the due sleepers, and the next alarm.
 private struct Sleepers {
-    private struct Entry: Comparable {
+    struct Entry: Comparable {
         let deadline: MonotonicInstant
         let ticket: WaiterList<Void>.Ticket
 
         static func < (lhs: Entry, rhs: Entry) -> Bool { (lhs.deadline, lhs.ticket) < (rhs.deadline, rhs.ticket) }
     }
 
-    private var waiting = WaiterList<Void>()
+    var waiting = WaiterList<Void>()
     /// The earliest deadline is first. The entry of a canceled sleeper stays until it is first, or until most entries are such.
-    private var entries = Heap<Entry>()
+    private(set) var entries = Heap<Entry>()
     /// The instants of the alarms, the earliest last. An alarm cannot be canceled, so it remains for later sleepers.
     private var alarms: [MonotonicInstant] = []
-
-    var count: Int { waiting.count }
-    var entryCount: Int { entries.count }
 
     mutating func add(until deadline: MonotonicInstant) -> WaiterList<Void>.Ticket {
         let ticket = waiting.join(())
         entries.insert(Entry(deadline: deadline, ticket: ticket))
         return ticket
     }
-
-    /// Registers the suspension of a sleeper; returns `false` if its sleep is over.
-    mutating func suspend(_ ticket: WaiterList<Void>.Ticket, _ suspension: Suspension) -> Bool { waiting.suspend(ticket, suspension) }
 
     /// Removes a sleeper; returns `nil` if its sleep is over.
     mutating func remove(_ ticket: WaiterList<Void>.Ticket) -> WaiterList<Void>.Waiter? {

@@ -1,4 +1,3 @@
-/// One entry of a memory table.
 @usableFromInline
 struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let key: Param
@@ -10,7 +9,6 @@ struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Neighbors in the order of last use, as positions in the table's entries; -1 at the ends.
     @usableFromInline var newer: Int32
     @usableFromInline var older: Int32
-    /// The part of the key's hash that the index uses.
     @usableFromInline let hash: UInt32
 
     @inlinable

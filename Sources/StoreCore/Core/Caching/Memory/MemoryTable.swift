@@ -4,7 +4,6 @@
 /// across modules costs four times as much as a hit.
 @usableFromInline
 package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
-    /// Guards the entries, their index and their order.
     @usableFromInline let entries: Lock<MemoryEntries<Param, Content>>
     @usableFromInline let countLimit: Int
     @usableFromInline let costLimit: Int
@@ -69,9 +68,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         Dropped(removed: remove(key), refusal: CostRefusal(cost: cost, limit: costLimit))
     }
 
-    /// Removes a key's entry if it matches.
-    ///
-    /// - Returns: The entry with its key; the caller releases it.
+    /// Removes a key's entry if it matches; the caller releases it.
     @inlinable
     func remove(_ key: Param, where fits: (MemoryEntry<Param, Content>) -> Bool = { _ in true }) -> MemoryEntry<Param, Content>? {
         entries.withLock { entries in
@@ -81,9 +78,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
-    /// Removes all entries.
-    ///
-    /// - Returns: The previous entries; the caller releases them.
+    /// Removes all entries; the caller releases them.
     @discardableResult
     @usableFromInline
     func removeAll() -> MemoryEntries<Param, Content> {
@@ -108,27 +103,22 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @usableFromInline
     struct Dropped: Sendable {
         @usableFromInline var replaced: Content?
-        @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
+        @usableFromInline var evicted: [MemoryEntry<Param, Content>]
         /// The older entry of a key whose record was rejected.
         @usableFromInline var removed: MemoryEntry<Param, Content>?
         /// The reason for rejecting the record itself.
         @usableFromInline var refusal: CostRefusal?
 
         @inlinable
-        init(replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
-            self.replaced = replaced
-            self.evicted = evicted
-        }
-
-        @inlinable
-        init(removed: MemoryEntry<Param, Content>?, refusal: CostRefusal) {
-            self.removed = removed
-            self.refusal = refusal
+        init(
+            replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = [], removed: MemoryEntry<Param, Content>? = nil,
+            refusal: CostRefusal? = nil
+        ) {
+            (self.replaced, self.evicted, self.removed, self.refusal) = (replaced, evicted, removed, refusal)
         }
     }
 }
 
-/// The cost of a rejected record, and the limit that it exceeds.
 @usableFromInline
 package struct CostRefusal: Sendable {
     @usableFromInline let cost: Int

@@ -26,13 +26,10 @@ package final class Permits: Sendable {
         }
     }
 
-    /// Guards the number of free permits together with the waiters.
     private let state: Lock<State>
     private let count: Int
 
-    /// Creates a semaphore.
-    ///
-    /// - Parameter count: The number of permits; at least one.
+    /// Creates a semaphore; a count below one counts as one.
     package init(_ count: Int) {
         self.count = max(1, count)
         state = Lock(State(free: max(1, count)))
@@ -42,9 +39,7 @@ package final class Permits: Sendable {
 
     package var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Waits for a permit.
-    ///
-    /// - Throws: `CancellationError` as soon as the task is canceled, and after ``end()``.
+    /// Waits for a permit; throws `CancellationError` as soon as the task is canceled, and after ``end()``.
     package func take(isolation: isolated (any Actor)? = #isolation) async throws -> Permit {
         try Task.checkCancellation()
         let ticket = state.withLock { state -> WaiterList<Void>.Ticket? in
@@ -65,7 +60,6 @@ package final class Permits: Sendable {
         return permit
     }
 
-    /// Takes a permit without waiting; returns `nil` if there is no free permit.
     package func takeIfFree() -> Permit? {
         state.withLock { $0.takeFree() } ? Permit(self) : nil
     }

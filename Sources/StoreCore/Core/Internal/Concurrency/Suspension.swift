@@ -10,8 +10,6 @@
 #endif
 
 /// Suspends the task until another task resumes it, without regard to cancellation.
-///
-/// - Parameter begin: Registers the suspension, or resumes it at once.
 @inlinable
 @inline(__always)
 package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void) async {
@@ -27,9 +25,7 @@ package func suspend(isolation: isolated (any Actor)? = #isolation, _ begin: (Su
 /// The waits of observers and of callers for content repeat its body, because the closures of this function add two frames to a waiting
 /// task. The task then needs another kilobyte.
 ///
-/// - Parameters:
-///   - begin: Registers the suspension, or resumes it at once.
-///   - onCancel: Runs when the task is canceled, and before `begin` if it already is. It must ensure that the task is resumed.
+/// `onCancel` runs before `begin` if the task is canceled already; it must ensure that the task is resumed.
 package func suspend(
     isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void, onCancel: @Sendable () -> Void
 ) async {

@@ -30,7 +30,6 @@ package struct WaiterList<Tag> {
 
     package var suspendedCount: Int { all.count { $0.suspension != nil } }
 
-    /// The waiters in the order of their tickets.
     package var all: some Sequence<Waiter> { waiters.lazy.filter { !$0.hasLeft } }
 
     /// The number of waiters for which there is storage, for tests.
@@ -59,9 +58,7 @@ package struct WaiterList<Tag> {
     /// Sets the tag of a waiter, which must be in the list.
     package mutating func setTag(_ tag: Tag, of ticket: Ticket) { waiters[position(of: ticket)].tag = tag }
 
-    /// Registers the suspension of a waiter.
-    ///
-    /// - Returns: `false` if the waiter has left; its task must then be resumed.
+    /// Registers the suspension of a waiter. Returns `false` if the waiter has left; its task must then be resumed.
     package mutating func suspend(_ ticket: Ticket, _ suspension: Suspension) -> Bool {
         guard self[ticket] != nil else { return false }
         waiters[position(of: ticket)].suspension = suspension
@@ -90,9 +87,7 @@ package struct WaiterList<Tag> {
     }
 
     /// Removes the waiters in the order of their tickets; the caller resumes them.
-    package mutating func removeAll() -> [Waiter] { removeAll { _ in true } }
-
-    package mutating func removeAll(where isMatch: (Tag) -> Bool) -> [Waiter] {
+    package mutating func removeAll(where isMatch: (Tag) -> Bool = { _ in true }) -> [Waiter] {
         var removed: [Waiter] = []
         waiters.removeAll { waiter in
             guard !waiter.hasLeft, isMatch(waiter.tag) else { return waiter.hasLeft }
@@ -137,12 +132,9 @@ extension WaiterList.Waiter: Sendable where Tag: Sendable {}
 extension WaiterList: Sendable where Tag: Sendable {}
 
 extension WaiterList {
-    /// Suspends the task, which has joined a list, until it is taken out.
+    /// Suspends the task, which has joined a list, until it is taken out; returns `false` if its cancellation has taken it out.
     ///
-    /// - Parameters:
-    ///   - register: Calls ``suspend(_:_:)`` under the list's lock.
-    ///   - leave: Calls ``remove(_:)`` under the list's lock.
-    /// - Returns: `false` if the task's cancellation has taken the task out.
+    /// `register` calls ``suspend(_:_:)``, and `leave` calls ``remove(_:)``, both under the list's lock.
     package static func wait(
         isolation: isolated (any Actor)? = #isolation, _ register: (Suspension) -> Bool, onCancel leave: @Sendable () -> Waiter?
     ) async -> Bool {

@@ -8,7 +8,6 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     @usableFromInline struct Guarded {
         @usableFromInline var state: State
-        /// The waiters for the whole state.
         var watchers = WaiterList<Condition>()
         /// The waiters for a part, by its hash value; a collision only costs a check.
         var partWatchers: [Int: WaiterList<Condition>] = [:]
@@ -25,7 +24,6 @@ package final class WatchedState<State: Sendable>: Sendable {
             return satisfied
         }
 
-        /// Adds a waiter for a part; `nil` for the whole state.
         mutating func join(_ part: Int?, _ condition: @escaping Condition) -> WaiterList<Condition>.Ticket {
             lastTicket += 1
             let ticket = lastTicket
@@ -45,9 +43,7 @@ package final class WatchedState<State: Sendable>: Sendable {
     @usableFromInline let guarded: Lock<Guarded>
     private let takeChanges: @Sendable (inout State) -> ChangedParts
 
-    /// Creates a watched state.
-    ///
-    /// - Parameter takeChanges: Returns the parts that have changed since its last call; called after each change.
+    /// Creates a watched state; after each change, `takeChanges` returns the parts that have changed since its last call.
     package init(_ state: State, takeChanges: @escaping @Sendable (inout State) -> ChangedParts = { _ in .everything }) {
         guarded = Lock(Guarded(state: state))
         self.takeChanges = takeChanges
@@ -75,13 +71,11 @@ package final class WatchedState<State: Sendable>: Sendable {
         return result
     }
 
-    /// Waits until `condition` returns a value.
+    /// Waits until `condition` returns a value, at most for `timeout` in real time.
     ///
-    /// - Parameters:
-    ///   - part: The part that the condition reads; `nil` if it may read all.
-    ///   - timeout: The longest wait, in real time; `nil` waits without a limit.
-    ///   - condition: Reads the state now and after each change of the part. It runs under the lock and must not call user code.
-    /// - Returns: The first value of `condition`.
+    /// The condition reads the state now and after each change of the part, or of any for `nil`. It runs under the lock and must not call
+    /// user code.
+    ///
     /// - Throws: `CancellationError` as soon as the task is canceled, ``WaitTimedOut`` after the timeout.
     package func wait<Value: Sendable>(
         for part: (some Hashable & Sendable)? = String?.none, timeout: Duration? = nil,
@@ -117,8 +111,8 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     private func startTimer(_ timeout: Duration, _ ticket: UInt64, _ part: Int?) -> Task<Void, Never> {
         Task {
-            // Bounded, because the runtime traps for a sleep that its clock cannot count.
-            let timeout = min(timeout, .longestTimeout)
+            // At most a century, because the runtime traps for a sleep that its clock cannot count.
+            let timeout = min(timeout, .seconds(100 * 366 * 86_400))
             // The suspending clock stops while the machine sleeps. A canceled sleep means that the wait has ended.
             guard (try? await Task.sleep(for: timeout, clock: .suspending)) != nil else { return }
             leave(ticket, part)
@@ -128,11 +122,6 @@ package final class WatchedState<State: Sendable>: Sendable {
     private func leave(_ ticket: UInt64, _ part: Int?) {
         guarded.withLock { $0.change(part) { $0.remove(ticket) } }?.resume()
     }
-}
-
-extension Duration {
-    /// The longest timeout of a wait: a century.
-    fileprivate static var longestTimeout: Duration { .seconds(100 * 366 * 86_400) }
 }
 
 package struct WaitTimedOut: Error {}

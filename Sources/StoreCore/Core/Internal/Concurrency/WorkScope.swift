@@ -19,12 +19,9 @@ package final class WorkScope: Sendable {
         running.forEach { $0.update { $0 += 1 } }
     }
 
-    /// Begins the work.
-    ///
-    /// - Parameter running: The number of running pieces of work of the outbox, or of the credential.
+    /// Begins work of an outbox or of a credential.
     package convenience init(_ running: WatchedState<Int>) { self.init(.one(running)) }
 
-    /// Ends the work, and takes it out of the numbers of running pieces of work.
     package func end() { change { $0.hasEnded = true } }
 
     /// Runs a part of the work, which may call `close()`. For work outside the fetches of a store.
