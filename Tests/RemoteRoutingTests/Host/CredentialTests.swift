@@ -16,7 +16,22 @@ struct Token: BearerToken, Codable, Hashable {
 extension RemoteHost {
     /// Returns a host with the token "old", which a request to `/refresh` replaces.
     func refreshing() -> RemoteHost {
-        authorized(by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        authorized(
+            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
+                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
+            })
+    }
+}
+
+extension Bench {
+    /// Serves a path to requests with the token "new".
+    func guarded(_ method: String = "GET", _ path: String = "/x", otherwise refusal: Response = .status(401)) {
+        on(method, path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : refusal }
+    }
+
+    /// Replaces tokens by "new".
+    func refreshes() {
+        on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
     }
 }
 
@@ -110,27 +125,15 @@ struct CredentialTests {
     // MARK: Over the wire
 
     private func guarded(_ bench: Bench) {
-        bench.on("GET", "/x") { asked in
-            guard asked["Authorization"] == "Bearer new" else {
-                return .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\"")
-            }
-            return .json([1])
-        }
-        bench.on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
-    }
-
-    private func host(_ bench: Bench) -> RemoteHost {
-        bench.host().authorized(
-            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
-                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
-            })
+        bench.guarded(otherwise: .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\""))
+        bench.refreshes()
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H5: a hundred 401s cause one refresh, and each request is replayed once`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         guarded(bench)
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<100).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         for task in tasks { #expect(try await task.value == [1]) }
         #expect(bench.asked("/refresh").count == 1)
@@ -142,7 +145,7 @@ struct CredentialTests {
     func `H5: a refused refresh fails all requests and is not repeated`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .status(401) }
         bench.on("POST", "/refresh") { _ in .status(400) }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         for task in tasks {
             let error = try await remoteError { _ = try await task.value }
@@ -159,7 +162,7 @@ struct CredentialTests {
         guarded(bench)
         let gate = WatchedState(false)
         bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let first = Task { try await host.send("/x", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/refresh")
         let second = Task { try await host.send("/x", as: [Int].self) }
@@ -177,7 +180,7 @@ struct CredentialTests {
         let gate = WatchedState(false)
         bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
         let time = ManualTime()
-        let host = host(bench).with {
+        let host = bench.host().refreshing().with {
             $0.time = time
             $0.timeouts = .init(overall: .seconds(10))
         }
@@ -197,7 +200,7 @@ struct CredentialTests {
         guarded(bench)
         bench.on("GET", "/forbidden") { _ in .status(403) }
         bench.on("GET", "/never") { _ in .status(401) }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         #expect(try await remoteError { try await host.send("/forbidden") }.status == 403)
         #expect(bench.asked("/refresh").isEmpty)
         #expect(try await remoteError { try await host.send("/never") }.status == 401)
@@ -237,18 +240,6 @@ struct CredentialTests {
 /// Refreshes that fail transiently, end too late, or are triggered by another origin.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct PassingRefreshTests {
-    private func guarded(_ bench: Bench, _ path: String = "/x") {
-        bench.on("GET", path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
-    }
-
-    private func host(_ bench: Bench) -> RemoteHost {
-        // On a busy machine an exchange may exceed the usual deadlines, and its retry would be an extra request.
-        bench.host().with { $0.timeouts = .untilHang }.authorized(
-            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
-                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
-            })
-    }
-
     @Test(arguments: RealTransport.available)
     func `H5: a transient failure fails the waiters, and the next 401 tries again`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
@@ -266,7 +257,7 @@ struct PassingRefreshTests {
             do { try await isOpen.wait { $0 ? () : nil } } catch { return .status(500) }
             return turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
         }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         try await bench.origin.waitForRequests(count: 20, to: "/x")
         isOpen.update { $0 = true }
@@ -284,11 +275,11 @@ struct PassingRefreshTests {
     @Test(arguments: RealTransport.available)
     func `H5: a late 401 of the same generation starts no second refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
-        guarded(bench)
+        bench.guarded()
         let isLate = WatchedState(false)
         bench.on("GET", "/late", behind: isLate, .status(401))
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let late = Task { try await host.send("/late", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/late")
         #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
@@ -325,10 +316,8 @@ struct PassingRefreshTests {
         let attempts = Lock(0)
         let host = RemoteHost("a.example", transport: memory).authorized(
             by: .bearer(Token(accessToken: "old")) { _, _ in
-                let attempt = attempts.withLock {
-                    $0 += 1; return $0
-                }
-                if attempt == 1 { throw failure }
+                attempts.withLock { $0 += 1 }
+                if attempts.withLock(\.self) == 1 { throw failure }
                 return Token(accessToken: "new")
             })
         let error = try await remoteError { try await host.send("/x") }
@@ -375,7 +364,7 @@ struct PassingRefreshTests {
         let place = other.url.absoluteString + "/there"
         bench.on("GET", "/a") { _ in .redirect(to: place) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        #expect(try await remoteError { try await host(bench).send("/a") }.status == 401)
+        #expect(try await remoteError { try await bench.host().refreshing().send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty && other.requests.count == 1)
     }
 

@@ -38,26 +38,20 @@ struct InterceptorTests {
         #expect(log.current == ["→a", "→b", "←b a, b", "←a a, b"])
     }
 
-    private struct Replacing: ResponseInterceptor {
-        var seen: WatchedState<[Bool]>
-
-        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
-            seen.update { $0.append(response.body.data == nil) }
-            if response.fields["X-Replace"] != nil { response.body = HTTPResponse.Body(Data("replaced".utf8)) }
-        }
-    }
-
     @Test(arguments: TransportKind.allCases)
     func `interceptors run before a streamed body arrives, and may replace it`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/kept") { _ in .text("kept") }
         bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
         let seen = WatchedState<[Bool]>([])
         // One permit: replacing a stream releases it.
-        let host = bench.host().with { $0.limits.concurrentStreams = 1 }.intercepting(responses: Replacing(seen: seen))
+        let host = bench.host { $0.limits.concurrentStreams = 1 }.intercepting(
+            responses: Reading { response, _ in
+                let isStream = response.body.data == nil
+                seen.update { $0.append(isStream) }
+                if response.fields["X-Replace"] != nil { response.body = HTTPResponse.Body(Data("replaced".utf8)) }
+            })
         for (path, expected) in [("/kept", "kept"), ("/x", "replaced"), ("/kept", "kept")] as [(RoutePath, String)] {
-            var bytes = Data()
-            for try await piece in try await host.bytes(for: Route(path: path)) { bytes += piece }
-            #expect(bytes == Data(expected.utf8))
+            #expect(try await host.bytes(for: Route(path: path)).whole() == Data(expected.utf8))
         }
         #expect(try await host.data(for: Route(path: "/kept")) == Data("kept".utf8))
         #expect(seen.current == [true, true, true, false])
@@ -107,24 +101,19 @@ struct InterceptorTests {
         #expect(try await plain.send(Route(path: "/x"), as: [Int].self, nilFor: [404]) == nil)
     }
 
-    private struct Asking: ResponseInterceptor {
-        var ask: @Sendable () async throws -> Void
-        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await ask() }
-    }
-
     @Test(arguments: TransportKind.allCases)
     func `H7: a failed request of an interceptor repeats no request that must not be repeated`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/orders") { _ in .status(204) }
         bench.on("GET", "/token") { _ in .status(503) }
         let plain = bench.host { $0.retry = .never }
-        let host = bench.host { $0.random = { 0 } }.intercepting(responses: Asking { try await plain.send("/token") })
+        let host = bench.host { $0.random = { 0 } }.intercepting(responses: Reading { _, _ in try await plain.send("/token") })
         let error = try await remoteError { try await host.send("/orders", method: .post) }
         #expect(error.status == 503 && !error.mayRepeat && error.mayHaveArrived)
         #expect(bench.asked("/orders").count == 1)
         bench.on("POST", "/token") { _ in .status(409) }
         let keyed = plain.intercepting(
-            responses: Asking { try await plain.send(Route(path: "/token", method: .post), idempotencyKey: UUID()) })
+            responses: Reading { _, _ in try await plain.send(Route(path: "/token", method: .post), idempotencyKey: UUID()) })
         #expect(try await remoteError { try await keyed.send("/orders", method: .post) }.failureKind == .permanent)
     }
 
@@ -293,9 +282,7 @@ struct RouteTagTests {
             let line = try #require("\(entry)".split(separator: "\n").first)
             #expect(line.hasSuffix(#" [Screen: li\u{1B}st, Depth: Optional(3)]"#), "\(line)")
             #expect(entry.tags[Screen.self] == "li\u{1B}st" && entry.tags[Person.self] == nil)
-            var dumped = ""
-            dump(entry, to: &dumped)
-            #expect(!dumped.contains("Ada"))
+            #expect(!dumped(entry).contains("Ada"))
         }
     }
 
@@ -310,9 +297,8 @@ struct RouteTagTests {
 
     @Test func `H12: neither the text nor a dump of tags shows private values`() {
         let route = Route(path: "/x").tagged(Person.self, "Ada").tagged(Screen.self, "list")
-        var dumped = ""
-        dump(route, to: &dumped)
-        #expect("\(route.options.tags)" == "Screen: list" && !dumped.contains("Ada") && dumped.contains("Screen: list"))
+        let dump = dumped(route)
+        #expect("\(route.options.tags)" == "Screen: list" && !dump.contains("Ada") && dump.contains("Screen: list"))
         #expect(!"\(route)".contains("Ada"))
     }
 

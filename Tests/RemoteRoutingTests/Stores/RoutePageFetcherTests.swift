@@ -183,9 +183,7 @@ struct RoutePageFetcherTests {
 
 struct LinkHeaderTests {
     private func targets(_ lines: String..., relation: String = "next") throws -> [String] {
-        var fields = HTTPFields()
-        for line in lines { try fields.append("Link", line) }
-        return LinkHeader(fields).links.filter { $0.relations.contains(relation) }.map(\.target)
+        LinkHeader(try fields(lines.map { ("Link", $0) })).links.filter { $0.relations.contains(relation) }.map(\.target)
     }
 
     @Test(

@@ -99,9 +99,7 @@ struct DownloadFaultTests {
     }
 
     private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
-        var header = HTTPFields()
-        try header.append("Content-Range", "bytes 5-9/10")
-        for (name, value) in fields { try header.append(name, value) }
+        let header = try RemoteRoutingTests.fields([("Content-Range", "bytes 5-9/10")] + fields.map { ($0.key, $0.value) })
         return DownloadDecision.decide(
             status: 206, fields: header, offset: 5, known: DownloadState(address: "https://h/f", validator: validator, total: 10))
     }

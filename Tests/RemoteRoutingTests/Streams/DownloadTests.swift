@@ -268,8 +268,7 @@ struct DownloadTests {
             (["ETag": "\""], nil), (["ETag": "a"], nil), (["ETag": "*"], nil),
         ] as [([String: String], String?)])
     func `H11: only strong validators resume a download`(_ fields: [String: String], _ expected: String?) throws {
-        var header = HTTPFields()
-        for (name, value) in fields { try header.append(name, value) }
+        let header = try RemoteRoutingTests.fields(fields.map { ($0.key, $0.value) })
         #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)
     }
 }

@@ -2,7 +2,6 @@
 import Foundation
 import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
@@ -72,10 +71,7 @@ struct WebSocketTests {
         let server = try SocketServer.echoing()
         let socket = try await open(server)
         let sent = (0..<50).map { WebSocket.Message.text(String(repeating: "\($0),", count: 1 + $0 * 100)) }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for message in sent { group.addTask { try await socket.send(message) } }
-            try await group.waitForAll()
-        }
+        try await atOnce(sent.count) { try await socket.send(sent[$0]) }
         var received: Set<WebSocket.Message> = []
         var iterator = socket.makeAsyncIterator()
         while received.count < sent.count, let message = try await iterator.next() { received.insert(message) }

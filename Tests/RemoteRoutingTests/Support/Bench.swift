@@ -86,12 +86,7 @@ final class Bench: Sendable {
     }
 
     /// Creates a host without deadlines; all of its random numbers are `unit`.
-    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost {
-        host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { unit }
-        }
-    }
+    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost { host(time: time).withoutDeadlines(unit: unit) }
 
     /// The requests, in order.
     var asked: [Asked] { log.withLock(\.self) }
@@ -167,7 +162,7 @@ extension MemoryTransport.Response {
         for misbehavior in response.misbehaviors {
             switch misbehavior {
             case .resetBeforeHead: throw TransportFailure(.connectionLost, "reset before the head")
-            case .neverAnswer: try await Task.never()
+            case .neverAnswer: try await untilCanceled()
             case .truncate(let count), .reset(let count):
                 pieces = [body.prefix(count)]
                 failure = TransportFailure(.connectionLost, "truncated")
@@ -187,16 +182,6 @@ extension MemoryTransport.Response {
     }
 }
 
-extension Task where Success == Never, Failure == Never {
-    /// Waits until the task is canceled.
-    static func never() async throws {
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        for await _ in stream {}
-        continuation.finish()
-        throw Swift.CancellationError()
-    }
-}
-
 /// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
     do { try await operation() } catch let error as RemoteError { return error }
@@ -205,10 +190,22 @@ func remoteError(_ operation: () async throws -> Void) async throws -> RemoteErr
 
 struct NoError: Error {}
 
-/// An interceptor that changes requests.
+/// An interceptor that changes requests, or waits for something.
 struct Changing: RequestInterceptor {
-    var change: @Sendable (inout HTTPRequest) throws -> Void
-    func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
+    var change: @Sendable (inout HTTPRequest) async throws -> Void
+    func intercept(_ request: inout HTTPRequest) async throws { try await change(&request) }
+}
+
+/// An interceptor that acts on responses.
+struct Reading: ResponseInterceptor {
+    var read: @Sendable (inout HTTPResponse, HTTPRequest) async throws -> Void
+    func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await read(&response, request) }
+}
+
+/// A custom transport, which supports no options.
+struct CustomTransport: Transport {
+    var send: @Sendable (HTTPRequest, ExchangeLimits) async throws -> HTTPResponse
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse { try await send(request, limits) }
 }
 
 /// A model that the tests decode.
@@ -223,6 +220,70 @@ extension ManualTime {
         try await sleepers(atLeast: count, fileID: fileID, line: line)
         advance(by: duration)
     }
+
+    /// Waits for a sleeper, expects that the next deadline is a duration away, and advances the clocks to it.
+    func advance(overSleepOf duration: Duration, at location: SourceLocation = #_sourceLocation) async throws {
+        try await sleepers(atLeast: 1, fileID: location.fileID, line: location.line)
+        #expect(nextDeadline == now.advanced(by: duration), sourceLocation: location)
+        advanceToNextDeadline()
+    }
+}
+
+/// Runs an operation several times at once; returns the results in the order of their ends.
+@discardableResult
+func atOnce<Result: Sendable>(
+    _ count: Int, _ operation: @escaping @Sendable (_ number: Int) async throws -> Result
+) async throws -> [Result] {
+    try await withThrowingTaskGroup(of: Result.self) { group in
+        for number in 0..<count { group.addTask { try await operation(number) } }
+        var results: [Result] = []
+        for try await result in group { results.append(result) }
+        return results
+    }
+}
+
+extension AsyncSequence where Element == Data {
+    /// Reads all pieces.
+    func whole() async throws -> Data {
+        var whole = Data()
+        for try await piece in self { whole += piece }
+        return whole
+    }
+}
+
+extension AsyncSequence where Element == ServerSentEvent {
+    /// Reads the data of all events.
+    func texts() async throws -> [String] {
+        var texts: [String] = []
+        for try await event in self { texts.append(event.data) }
+        return texts
+    }
+}
+
+extension Bench.Response {
+    /// Makes a response with server-sent events.
+    static func events(_ text: String) -> Self { data(Data(text.utf8), type: "text/event-stream") }
+}
+
+extension LoopbackOrigin {
+    /// Responds to the requests of a path as soon as a number of them has arrived; returns the number of arrived ones.
+    @discardableResult
+    func meet(_ count: Int, at path: String = "/*", _ response: Response = .text("x")) -> WatchedState<Int> {
+        let arrived = WatchedState(0)
+        on(.get, path) { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= count ? () : nil }
+            return response
+        }
+        return arrived
+    }
+}
+
+/// Returns what a debugger shows of a value.
+func dumped(_ value: Any) -> String {
+    var text = ""
+    dump(value, to: &text)
+    return text
 }
 
 /// The resources of the process, as the system counts them.
@@ -317,6 +378,14 @@ extension RemoteHost {
         let transport: any Transport = transport
         self.init(configuration, transport: transport, limits: limits, time: time)
         if time is SystemTime { timeouts = .untilHang }
+    }
+
+    /// Returns a host without deadlines; all of its random numbers are `unit`.
+    func withoutDeadlines(unit: Double) -> RemoteHost {
+        with {
+            $0.timeouts = .init()
+            $0.random = { unit }
+        }
     }
 }
 

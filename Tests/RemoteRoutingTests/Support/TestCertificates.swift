@@ -174,6 +174,24 @@ final class TrustBench: Sendable {
         return tls
     }
 
+    /// A server that requires a client certificate.
+    static func demanding(_ version: TLSFront.Settings.Version, to origin: LoopbackOrigin? = nil) throws -> TrustBench {
+        let certificates = try TestCertificates.made.get()
+        return try TrustBench(to: origin) {
+            $0.versions = version.rawValue...version.rawValue
+            $0.clientAuthorities = certificates.authority
+        }
+    }
+
+    /// The options of a host with a client certificate.
+    func client(_ name: TestCertificates.Name = .client, key: URL? = nil, password: String? = nil) throws -> TLSOptions {
+        try options {
+            $0.clientCertificate = try TLSOptions.ClientCertificate(
+                pem: Data(contentsOf: certificates.certificate(name)), key: Data(contentsOf: key ?? certificates.key(name)),
+                password: password)
+        }
+    }
+
     /// A host at the server; without options one that trusts the authority.
     func host(_ tls: TLSOptions? = nil, named name: String = "127.0.0.1", over transport: (any Transport)? = nil) throws -> RemoteHost {
         let tls = try tls ?? options()

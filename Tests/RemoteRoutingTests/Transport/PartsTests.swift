@@ -95,8 +95,7 @@ struct PartsTests {
         for _ in 0..<60 { exchange.receive(piece) }
         exchange.finish()
         let reply = try await exchange.response()
-        var whole = Data()
-        for try await some in reply.body { whole.append(some) }
+        let whole = try await reply.body.whole()
         #expect(whole.count == 3_000_000 && whole.suffix(50_000) == piece)
     }
 
@@ -233,9 +232,7 @@ struct PartsTests {
             $0.limits.memoryBytes = 1000
             $0.limits.spillBytes = 0
         }
-        var read = Data()
-        for try await piece in try await host.bytes(for: Route(path: "/x")) { read.append(piece) }
-        #expect(read == content)
+        #expect(try await host.bytes(for: Route(path: "/x")).whole() == content)
     }
 }
 
@@ -367,9 +364,7 @@ struct MetricsTests {
         #expect(packed < 10_000 && metrics.decodedBodyBytes == 100_000)
         let bytes = try await host.bytes(for: Route(path: "/x"))
         #expect(bytes.response.metrics == nil)
-        var count = 0
-        for try await piece in bytes { count += piece.count }
-        #expect(count == 100_000)
+        #expect(try await bytes.whole().count == 100_000)
         #expect(bytes.metrics?.receivedBodyBytes == packed && bytes.metrics?.decodedBodyBytes == 100_000)
     }
 

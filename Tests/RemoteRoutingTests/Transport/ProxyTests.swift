@@ -18,9 +18,8 @@ struct ProxyOptionTests {
             .http("ada:secret@proxy.example", port: 1, credentials: ProxyOptionTests.credentials),
         ] {
             let host = RemoteHost("a.example").with { $0.proxy = options }
-            var text = "\(options) \(String(reflecting: options)) \(String(reflecting: host))"
-            dump(host, to: &text)
-            dump(ProxyOptionTests.credentials, to: &text)
+            let dumps = dumped(host) + dumped(ProxyOptionTests.credentials)
+            let text = "\(options) \(String(reflecting: options)) \(String(reflecting: host)) \(dumps)"
             #expect(!text.contains("secret") && !text.contains("ada"), "\(text)")
         }
         #expect("\(ProxyOptions.http("[::1]", port: 3128))" == "HTTP proxy at port 3128 of [::1]")

@@ -149,10 +149,7 @@ struct CookieChainTests {
         let ring = try Ring(transport.make())
         // `URLSession` takes ten times the processor time, which would delay all other tests.
         let numbers = transport == .curl ? seeds(1_000, quick: 64, sanitized: 200) : seeds(100, quick: 8, sanitized: 20)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for worker in 0..<8 { group.addTask { for number in numbers where number % 8 == worker { try await ring.follow(number) } } }
-            try await group.waitForAll()
-        }
+        try await atOnce(8) { worker in for number in numbers where number % 8 == worker { try await ring.follow(number) } }
     }
 }
 

@@ -149,23 +149,12 @@ struct TLSOptionsTests {
     @Test func `H12: no description of a host contains its key or its password`() throws {
         let certificate = try TLSOptions.ClientCertificate(pem: Data(Self.certificate.utf8), key: Data(Self.key.utf8), password: "secret")
         let host = RemoteHost("a.example").with { $0.tls.clientCertificate = certificate }
-        var dumped = ""
-        dump(host.tls, to: &dumped)
-        dump(certificate, to: &dumped)
-        for text in ["\(certificate)", "\(host.tls)", String(reflecting: host.tls), "\(host)", dumped] {
+        for text in ["\(certificate)", "\(host.tls)", String(reflecting: host.tls), "\(host)", dumped(host.tls), dumped(certificate)] {
             #expect(!text.contains("secret") && !text.contains("AAAA") && !text.contains("clientCertificate: nil"))
         }
     }
 
     // MARK: Transports that cannot
-
-    /// A custom transport without support for options.
-    private struct Plain: Transport {
-        let memory: MemoryTransport
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-            try await memory.perform(request, limits: limits)
-        }
-    }
 
     private static let changes: [@Sendable (inout TLSOptions) throws -> Void] = [
         { $0.authorities = try TLSOptions.Authorities(pem: Data(certificate.utf8)) }, { $0.pins = [try TLSOptions.Pin(digest)] },
@@ -176,7 +165,7 @@ struct TLSOptionsTests {
     @Test(arguments: changes.indices)
     func `H14: a transport without support refuses options before anything is sent`(_ index: Int) async throws {
         let memory = MemoryTransport { _ in .json("1") }
-        let host = RemoteHost("a.example", transport: Plain(memory: memory))
+        let host = RemoteHost("a.example", transport: CustomTransport { try await memory.perform($0, limits: $1) })
         #expect(try await host.send("/x") as Int == 1)
         var tls = TLSOptions()
         try Self.changes[index](&tls)
@@ -217,7 +206,10 @@ struct TLSOptionsTests {
         let replayed = host.with { $0.transport = recorder.exchanges.transport() }
         #expect(try await replayed.send("/x") as Int == 1)
         // It forwards the options to a transport that must fulfill them.
-        let strict = host.with { $0.transport = ExchangeRecorder(recording: Plain(memory: MemoryTransport { _ in .json("1") })) }
+        let memory = MemoryTransport { _ in .json("1") }
+        let strict = host.with {
+            $0.transport = ExchangeRecorder(recording: CustomTransport { try await memory.perform($0, limits: $1) })
+        }
         #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
     }
 
