@@ -191,7 +191,6 @@ struct ArrivalTests {
 /// Responses that cannot be used, each of which shows that the request has arrived.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct BrokenResponseTests {
-    /// A response that cannot be used.
     struct Broken: Sendable, CustomTestStringConvertible {
         let name: String
         let bytes: [UInt8]

@@ -203,7 +203,6 @@ struct RouteTagTests {
         }
     }
 
-    /// An interceptor that records the routes and tags of requests.
     private final class Watching: RequestInterceptor, ResponseInterceptor {
         let seen = Lock<[String]>([])
 

@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Property lists instead of JSON.
 struct ListParser: ResponseParser {
     var mediaTypes: [MimeType] = [.propertyList]
 

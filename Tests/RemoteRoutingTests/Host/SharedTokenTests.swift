@@ -46,7 +46,6 @@ struct SharedTokenTests {
             }
         }
 
-        /// A transport to this server.
         var transport: MemoryTransport {
             MemoryTransport { [self] request in
                 let body: Data? = if case .data(let data) = request.body { data } else { nil }
@@ -225,7 +224,6 @@ struct SharedTokenTests {
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>
         let isOpen: WatchedState<Bool>
-        /// The number of begun saves.
         var saves = WatchedState(0)
         /// Whether the results of refreshes cannot be saved, and whether no lease can be taken.
         var isFull = false
@@ -334,7 +332,6 @@ struct ClosedTokenTests {
     private final class SlowRefresh: Sendable {
         let begun = WatchedState(0)
         let isOpen = WatchedState(false)
-        /// The tokens that the app has received.
         let saved = WatchedState<[String]>([])
 
         func save(_ token: Token) { saved.update { $0.append(token.accessToken) } }
@@ -350,7 +347,6 @@ struct ClosedTokenTests {
         }
     }
 
-    /// A host whose server accepts one token.
     private func host(_ tokens: RefreshingTokens<Token>, accepting accepted: String = "new") -> RemoteHost {
         let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer \(accepted)" ? .json("[1]") : .status(401) }
         return RemoteHost("a.example", transport: memory).authorized(by: .bearer(tokens))
@@ -366,7 +362,6 @@ struct ClosedTokenTests {
         }
     }
 
-    /// Tokens with the slow refresh, in a shared place.
     private func sharedTokens(_ token: String, in directory: TemporaryDirectory) -> RefreshingTokens<Token> {
         let cacher = FileCacher<String, Token>(directory: directory.url, sharing: .processes)
         return RefreshingTokens(Token(accessToken: token), keptIn: cacher, scope: scope) { [slow] _, _ in try await slow.successor() }

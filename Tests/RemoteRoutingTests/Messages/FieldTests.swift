@@ -4,7 +4,6 @@ import Trials
 
 @testable import RemoteHTTP
 
-/// Creates header fields from names and values.
 func fields(_ lines: KeyValuePairs<String, String>) throws -> HTTPFields { try fields(lines.map { ($0.key, $0.value) }) }
 
 func fields(_ lines: [(String, String)]) throws -> HTTPFields {

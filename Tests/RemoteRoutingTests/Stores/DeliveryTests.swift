@@ -293,7 +293,6 @@ private final class Desk: Sendable {
         try await events.wait { events in events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil }
     }
 
-    /// The number of events whose descriptions begin with this text.
     func count(_ text: String) -> Int { events.current.count { "\($0.kind)".hasPrefix(text) } }
 
     func state() async throws -> OutboxState {

@@ -260,7 +260,6 @@ struct VaryTests {
 
     init() throws { place = try TemporaryDirectory() }
 
-    /// Answers with the value of a field.
     private static func origin(of field: String, vary: [String], tag: Bool = true) -> MemoryTransport {
         MemoryTransport { request in
             let value = request.fields[field] ?? "none"

@@ -30,7 +30,6 @@ struct WrappedPagesTests {
 
     private func host(_ bench: Bench) -> RemoteHost { bench.host(time: time) { $0.retry = .never } }
 
-    /// Returns the value of a query item.
     private static func number(_ request: Asked, _ name: String = "page") -> Int? {
         request.query.split(separator: "&").first { $0.hasPrefix("\(name)=") }.flatMap { Int($0.dropFirst(name.count + 1)) }
     }

@@ -288,7 +288,6 @@ struct DownloadBench: Sendable {
         host = try transport.host(origin.port) { $0.random = { 0 } }
     }
 
-    /// The requested ranges.
     var ranges: [String?] { origin.requests.map { $0.headers["Range"] } }
 
     /// Leaves the first bytes of the content, as a broken download does.
@@ -306,7 +305,6 @@ struct DownloadBench: Sendable {
         try await remoteError { try await download(sha256: sha256) }
     }
 
-    /// Downloads the file, and expects the whole content.
     func expectDownload(sha256: String? = nil, at location: SourceLocation = #_sourceLocation) async throws {
         try await download(sha256: sha256)
         #expect(try Data(contentsOf: place.target) == DownloadBench.content, sourceLocation: location)

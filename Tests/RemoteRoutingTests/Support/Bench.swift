@@ -62,7 +62,6 @@ final class Bench: Sendable {
         }
     }
 
-    /// Creates a bench with a handler of a method and a path.
     convenience init(
         _ kind: TransportKind = .session, on method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response
     ) throws {
@@ -70,13 +69,11 @@ final class Bench: Sendable {
         on(method, path, answer)
     }
 
-    /// Creates a bench that serves the responses in order, and repeats the last one.
     convenience init(_ kind: TransportKind = .session, on method: String, _ path: String, inTurn responses: Response...) throws {
         try self.init(kind)
         serve(method, path, responses)
     }
 
-    /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with {
             // A test of a deadline sets its own one, or controls the time.
@@ -88,12 +85,10 @@ final class Bench: Sendable {
     /// Creates a host without deadlines; all of its random numbers are `unit`.
     func host(time: any TimeSource = .system, unit: Double) -> RemoteHost { host(time: time).withoutDeadlines(unit: unit) }
 
-    /// The requests, in order.
     var asked: [Asked] { log.withLock(\.self) }
 
     func asked(_ path: String) -> [Asked] { asked.filter { $0.path == path } }
 
-    /// Sets the handler of a method and a path.
     func on(_ method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response) {
         answers.withLock { $0["\(method) \(path)"] = answer }
         guard kind.isReal, let method = LoopbackOrigin.Method(rawValue: method) else { return }
@@ -116,7 +111,6 @@ final class Bench: Sendable {
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
     }
 
-    /// Serves a response as soon as the gate is open.
     func on(_ method: String, _ path: String, behind gate: WatchedState<Bool>, _ response: Response) {
         on(method, path) { _ in
             do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
@@ -190,13 +184,11 @@ func remoteError(_ operation: () async throws -> Void) async throws -> RemoteErr
 
 struct NoError: Error {}
 
-/// An interceptor that changes requests, or waits for something.
 struct Changing: RequestInterceptor {
     var change: @Sendable (inout HTTPRequest) async throws -> Void
     func intercept(_ request: inout HTTPRequest) async throws { try await change(&request) }
 }
 
-/// An interceptor that acts on responses.
 struct Reading: ResponseInterceptor {
     var read: @Sendable (inout HTTPResponse, HTTPRequest) async throws -> Void
     func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await read(&response, request) }
@@ -208,14 +200,12 @@ struct CustomTransport: Transport {
     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse { try await send(request, limits) }
 }
 
-/// A model that the tests decode.
 struct User: Codable, Hashable, Sendable {
     var id: Int
     var name: String
 }
 
 extension ManualTime {
-    /// Waits for sleepers, and advances the clocks.
     func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
         try await sleepers(atLeast: count, fileID: fileID, line: line)
         advance(by: duration)
@@ -243,7 +233,6 @@ func atOnce<Result: Sendable>(
 }
 
 extension AsyncSequence where Element == Data {
-    /// Reads all pieces.
     func whole() async throws -> Data {
         var whole = Data()
         for try await piece in self { whole += piece }
@@ -252,7 +241,6 @@ extension AsyncSequence where Element == Data {
 }
 
 extension AsyncSequence where Element == ServerSentEvent {
-    /// Reads the data of all events.
     func texts() async throws -> [String] {
         var texts: [String] = []
         for try await event in self { texts.append(event.data) }
@@ -261,7 +249,6 @@ extension AsyncSequence where Element == ServerSentEvent {
 }
 
 extension Bench.Response {
-    /// Makes a response with server-sent events.
     static func events(_ text: String) -> Self { data(Data(text.utf8), type: "text/event-stream") }
 }
 
@@ -286,7 +273,6 @@ func dumped(_ value: Any) -> String {
     return text
 }
 
-/// The resources of the process, as the system counts them.
 enum ProcessState {
     /// The resident memory in bytes; `nil` without a `/proc` file system.
     static var residentBytes: Int? {
@@ -298,7 +284,6 @@ enum ProcessState {
     static var openFiles: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
 }
 
-/// A transport that uses the network.
 enum RealTransport: String, Sendable, CustomTestStringConvertible {
     case urlSession, curl
 
@@ -307,7 +292,6 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
     /// The transports that this system supports. `LibraryTests` reports a missing libcurl as a skipped test.
     static let available: [RealTransport] = curlProblem == nil ? [.urlSession, .curl] : [.urlSession]
 
-    /// The reason that libcurl cannot be used; `nil` if it can.
     static let curlProblem: String? = {
         do {
             _ = try RealTransport.curl.make()
@@ -337,14 +321,12 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Creates a host for a port of this machine.
     func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
         RemoteHost(port, over: try make()).with(change)
     }
 }
 
 extension RouteOptions.Timeouts {
-    /// Deadlines that only a hang reaches.
     static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
 }
 
@@ -389,7 +371,6 @@ extension RemoteHost {
     }
 }
 
-/// A transport that counts its running exchanges.
 protocol CountedTransport: Transport {
     var exchangeCount: Int { get }
 }
@@ -400,6 +381,5 @@ extension CurlTransport: CountedTransport {}
 #endif
 
 extension RealTransport {
-    /// The kind of a bench with this transport.
     var kind: TransportKind { self == .curl ? .curl : .session }
 }

@@ -12,12 +12,9 @@ final class RawServer: Sendable {
     private let listener: Int32
     private let accepted = WatchedState(0)
 
-    /// The number of accepted connections.
     var acceptedConnections: Int { accepted.current }
 
-    /// - Parameters:
-    ///   - host: The last number of the address 127.0.0.
-    ///   - port: The port; 0 for any.
+    /// Creates a server at the address 127.0.0.`host`.
     convenience init(host: UInt8 = 1, port: UInt16 = 0, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
         let listener = RawConnection.makeSocket()
         let (isBound, bound) = withLoopbackAddress(host: host, port: port) { address, size in
@@ -27,7 +24,6 @@ final class RawServer: Sendable {
         self.init(listener, bound, serve)
     }
 
-    /// Creates a server on a Unix domain socket.
     convenience init(path: String, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
         let listener = RawConnection.makeSocket(AF_UNIX)
         var address = sockaddr_un()
@@ -80,7 +76,6 @@ final class RawServer: Sendable {
     deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
-/// A connection of a ``RawServer``.
 struct RawConnection: Sendable {
     let socket: Int32
     /// The number of the connection, counting from 1.
@@ -109,13 +104,11 @@ struct RawConnection: Sendable {
         return count - left
     }
 
-    /// Reads until the connection ends.
     func drain() {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while recv(socket, &buffer, buffer.count, 0) > 0 {}
     }
 
-    /// Closes the sending direction of the connection.
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     func send(_ text: String) { _ = sends(text) }
@@ -156,7 +149,6 @@ extension RawConnection {
         Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | flags, 0)
     }
 
-    /// Connects to a port of this machine.
     init?(to port: UInt16) {
         let descriptor = RawConnection.makeSocket()
         guard withLoopbackAddress(port: port, { connect(descriptor, $0, $1) == 0 }).0 else {
@@ -215,11 +207,8 @@ struct ClientFrame: Hashable, Sendable {
 /// A server of WebSockets, which runs a closure for each connection.
 final class SocketServer: Sendable {
     private let server: RawServer
-    /// The heads of the handshakes.
     let heads = WatchedState<[String]>([])
-    /// The frames of all connections.
     let frames = WatchedState<[ClientFrame]>([])
-    /// The number of connections that have ended.
     let ended = WatchedState(0)
 
     init(_ serve: @escaping @Sendable (SocketPeer) -> Void) throws {
@@ -231,7 +220,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// A server that sends every message back.
     static func echoing() throws -> SocketServer {
         try SocketServer { peer in
             peer.accept()
@@ -239,7 +227,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// A server that only reads.
     static func silent() throws -> SocketServer {
         try SocketServer { peer in
             peer.accept()
@@ -256,7 +243,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// Returns a frame of the server.
     static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         let size = payload.count < 126 ? 0 : payload.count < 65_536 ? 2 : 8
         let short = size == 0 ? UInt8(payload.count) : size == 2 ? 126 : 127
@@ -264,7 +250,6 @@ final class SocketServer: Sendable {
     }
 }
 
-/// A connection of a ``SocketServer``.
 struct SocketPeer: Sendable {
     let connection: RawConnection
     let head: String
@@ -334,7 +319,6 @@ final class UnixServer: Sendable {
     let path: String
     private let server: RawServer
 
-    /// The number of accepted connections.
     var acceptedConnections: Int { server.acceptedConnections }
 
     init(_ path: String) throws {
@@ -364,18 +348,12 @@ final class LoopbackProxy: Sendable {
     private let server: RawServer
     private let heads = WatchedState<[String]>([])
 
-    /// The proxy's port.
     var port: Int { Int(server.port) }
 
     /// The heads of the requests to the proxy; of SOCKS the addresses.
     var requests: [String] { heads.current }
 
-    /// Makes a proxy.
-    ///
-    /// - Parameters:
-    ///   - authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
-    ///   - host: The last number of the address 127.0.0.
-    ///   - port: The port; 0 for any.
+    /// - Parameter authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
     init(wanting authorization: String? = nil, host: UInt8 = 1, port: UInt16 = 0) throws {
         server = try RawServer(host: host, port: port) { [heads] connection in
             var first: UInt8 = 0

@@ -10,9 +10,7 @@ import Trials
 @testable import RemoteRouting
 
 /// HTTP/2 bodies without a length, and servers with HTTP/2 only.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsFrames, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2BodyTests {
     private static let broken = ["no-error", "no-error-at-once", "too-long-frame", "garbage-in-body", "wrong-padding"]
 
@@ -114,9 +112,7 @@ struct HTTP2BodyTests {
 }
 
 /// Exchanges that wait for the connection of another one, which comes to nothing.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsNginx, .timeLimit(.minutes(hangMinutes)))
 struct WaitingExchangeTests {
     private func codes(_ host: RemoteHost, _ count: Int) async throws -> [RemoteError.Code?] {
         try await atOnce(count) { _ in

@@ -26,9 +26,7 @@ struct HTTP2OfferTests {
 }
 
 /// HTTP/2 with nginx.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsNginx, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2Tests {
     /// Sends concurrent requests; returns nginx's numbers of their connections and their versions.
     private func burst(_ host: RemoteHost, _ count: Int, path: RoutePath = "/x") async throws -> (Set<String>, Set<ExchangeMetrics.Version>)
@@ -178,9 +176,7 @@ struct HTTP2Tests {
 }
 
 /// HTTP/2 with a server that ends streams and connections.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsFrames, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2FaultTests {
     private func host(_ server: FrameServer) throws -> RemoteHost { try secureHost(server.port) { $0.retry = .never } }
 

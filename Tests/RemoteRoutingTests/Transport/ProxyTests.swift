@@ -223,7 +223,6 @@ final class SquidProxy {
 
     var port: Int { reserved.number }
 
-    /// The reason why squid cannot be used; `nil` if it can.
     static let problem: String? = FileManager.default.isExecutableFile(atPath: "/usr/sbin/squid") ? nil : "squid is not installed"
 
     init(allowing ports: [Int]) async throws {

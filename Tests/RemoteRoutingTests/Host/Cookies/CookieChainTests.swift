@@ -26,7 +26,6 @@ struct CookieChainTests {
         var status: Int
     }
 
-    /// A request as an origin receives it.
     private struct Seen: Hashable, Sendable {
         var method: String
         var authority: String?
@@ -94,7 +93,6 @@ struct CookieChainTests {
         }
     }
 
-    /// The origins, and the chains that run through them.
     private final class Ring: Sendable {
         let origins: [LoopbackOrigin]
         let transport: any Transport
@@ -296,7 +294,6 @@ extension SplitMix {
     }
 }
 
-/// Date formats that servers send.
 private enum HTTPDateText {
     static func format(_ date: Date, form: Int) -> String {
         let moment = CivilMoment(date)

@@ -177,7 +177,6 @@ struct LocalPortTests {
             #expect(try await exchange.collect() == Data("GET /x 0".utf8))
         }
 
-        /// Returns the number of tunnels of a user.
         func tunnels(of user: String, through proxy: LoopbackProxy) -> Int {
             let field = "Proxy-Authorization: Basic \(Data("\(user):secret".utf8).base64EncodedString())\r\n"
             return proxy.requests.count { $0.contains(field) }

@@ -369,7 +369,6 @@ struct FlowTests {
 }
 
 extension RemoteBytes {
-    /// The number of received unread bytes.
     fileprivate var unreadBytes: Int { body.unreadBytes }
 }
 

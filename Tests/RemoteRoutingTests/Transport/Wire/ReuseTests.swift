@@ -87,7 +87,6 @@ struct ClosingTests {
             ReuseTests.Form(method: .put, body: .data(Data(count: 40_000)), name: "PUT"),
         ] + ReuseTests.unsafe
 
-    /// The outcomes of the requests.
     private struct Count: Sendable {
         var seenClosed = 0
         var succeeded = 0
@@ -179,7 +178,6 @@ struct WidthTests {
     /// Returns the largest number of connections of one host; a few more than its width are opened while others are about to be free.
     private func limit(_ width: Int, _ count: Int) -> Int { width + max(50, count / 20) }
 
-    /// Sends requests to each host at once.
     private func send(_ count: Int, to hosts: [RemoteHost]) async throws {
         try await atOnce(count * hosts.count) { number in try await hosts[number % hosts.count].send("/x") }
     }

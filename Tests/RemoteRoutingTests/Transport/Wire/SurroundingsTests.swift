@@ -8,7 +8,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Runs a client to its end; returns its output.
 private func client(_ words: [String], preloading library: URL? = nil, environment: [String] = []) async throws -> [String] {
     let program = try ChildProcess.path(of: "HostileClient")
     let preload = library.map { ["LD_PRELOAD=\($0.path())"] } ?? []
@@ -159,22 +158,15 @@ struct SurroundingsTests {
 final class StubLibrary: Sendable {
     let url: URL
 
-    /// Whether this system has a C compiler.
     static let canBeBuilt = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc") && systemLibrary != nil
 
-    /// The path of this process's libcurl.
     static let systemLibrary: String? = {
         guard let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() else { return nil }
         let line = String(decoding: maps, as: UTF8.self).split(separator: "\n").first { $0.contains("/libcurl") }
         return line.flatMap { $0.firstIndex(of: "/").map($0.suffix(from:)) }.map(String.init)
     }()
 
-    /// Compiles a library.
-    ///
-    /// - Parameters:
-    ///   - source: Its source.
-    ///   - macros: The macros that the source reads.
-    ///   - isPreloaded: Whether the process has libcurl itself, so that the library does not load it.
+    /// - Parameter isPreloaded: Whether the process has libcurl itself, so that the library does not load it.
     init(_ source: String, defining macros: [String] = [], isPreloaded: Bool = true) async throws {
         url = temporaryURL("so")
         let file = temporaryURL("c")
@@ -320,7 +312,6 @@ private enum Network {
 }
 
 extension StubLibrary {
-    /// Lookups that never end.
     fileprivate static let names = """
 
         #include <netdb.h>
