@@ -104,21 +104,17 @@ struct CombinationTests {
             guard request.url.path == "/x" else { return .status(204) }
             return .status(status).adding("Location", "/there").adding("Content-Length", "9").stalling
         }
-        let hasHead = WatchedState(false)
-        let host = RemoteHost("a.example", transport: memory, time: time).with {
+        let (host, entries) = RemoteHost("a.example", transport: memory, time: time).with {
             $0.timeouts = .init(head: .seconds(30))
             // Events reconnect after a 503 otherwise.
             $0.retry.shouldRetry = { _ in false }
-        }.logging(
-            to: ExchangeLog { entry in
-                if case .received = entry.event { hasHead.update { $0 = true } }
-            })
+        }.logged()
         let hasEnded = WatchedState(false)
         let task = Task {
             defer { hasEnded.update { $0 = true } }
             for try await _ in host.events(for: Route(path: "/x")) {}
         }
-        try await hasHead.wait { $0 ? () : nil }
+        try await entries.wait { $0.contains { if case .received = $0.event { true } else { false } } ? () : nil }
         // In steps that are shorter than the time for the head of the next request.
         try await until("the deadline of the body passes") {
             if hasEnded.current || memory.requests.count > 1 { return true }

@@ -140,18 +140,14 @@ struct InterceptorTests {
 
     @Test func `H12: bodies are logged only on request`() async throws {
         let memory = MemoryTransport { _ in .json(#"{"a":1}"#) }
-        let entries = WatchedState<[ExchangeLog.Entry]>([])
-        let host = RemoteHost("a.example", transport: memory).logging(
-            to: ExchangeLog(bodyBytes: 3) { entry in entries.update { $0.append(entry) } })
+        let (host, entries) = RemoteHost("a.example", transport: memory).logged(bodyBytes: 3)
         try await host.send(Route(path: "/x", method: .post, body: .data(Data("secret".utf8))))
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
     }
 
     @Test func `H12: the text of an entry neither acts on a terminal nor looks like another entry`() async throws {
         let memory = MemoryTransport { _ in .json("a\n← 200\u{1B}[2J").adding("X-A", "b\u{9B}2J") }
-        let entries = WatchedState<[ExchangeLog.Entry]>([])
-        let host = RemoteHost("a.example", transport: memory).logging(
-            to: ExchangeLog(bodyBytes: 100) { entry in entries.update { $0.append(entry) } })
+        let (host, entries) = RemoteHost("a.example", transport: memory).logged(bodyBytes: 100)
         try await host.send("/x")
         for text in entries.current.map(\.description) {
             let lines = text.split(separator: "\n")
@@ -268,16 +264,14 @@ struct RouteTagTests {
     }
 
     @Test func `H12, H16: logs show only the tags of logged keys`() async throws {
-        let entries = Lock<[ExchangeLog.Entry]>([])
         let transport = MemoryTransport(inTurn: .status(503), .json("{}"))
-        var host = RemoteHost("api.example.com", transport: transport).logging(
-            to: ExchangeLog { entry in entries.withLock { $0.append(entry) } })
-        host.retry = .exponential(attempts: 2, base: .milliseconds(1))
+        let (host, entries) = RemoteHost("api.example.com", transport: transport).with {
+            $0.retry = .exponential(attempts: 2, base: .milliseconds(1))
+        }.logged()
         let route = Route(path: "/x").tagged(Person.self, "Ada").tagged(Screen.self, "li\u{1B}st").tagged(Depth.self, 3)
         try await host.send(route)
-        let found = entries.withLock { $0 }
-        #expect(found.count == 7)
-        for entry in found {
+        #expect(entries.current.count == 7)
+        for entry in entries.current {
             let line = try #require("\(entry)".split(separator: "\n").first)
             #expect(line.hasSuffix(#" [Screen: li\u{1B}st, Depth: Optional(3)]"#), "\(line)")
             #expect(entry.tags[Screen.self] == "li\u{1B}st" && entry.tags[Person.self] == nil)
@@ -286,12 +280,10 @@ struct RouteTagTests {
     }
 
     @Test func `H12: a log line without tags has no brackets`() async throws {
-        let entries = Lock<[String]>([])
-        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
-            .logging(to: ExchangeLog { entry in entries.withLock { $0.append("\(entry)") } })
+        let (host, entries) = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) }).logged()
         try await host.send(Route(path: "/x").tagged(Person.self, "Ada"))
-        #expect(entries.withLock { $0.count } == 3)
-        #expect(entries.withLock { !$0.contains { $0.contains("[") || $0.contains("Ada") } })
+        #expect(entries.current.count == 3)
+        #expect(!entries.current.contains { "\($0)".contains("[") || "\($0)".contains("Ada") })
     }
 
     @Test func `H12: neither the text nor a dump of tags shows private values`() {

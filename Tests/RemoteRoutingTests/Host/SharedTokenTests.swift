@@ -109,13 +109,9 @@ struct SharedTokenTests {
         #expect(tokens.current.accessToken == "a2" && issuer.state.withLock(\.refreshes) == 1)
         // The next launch begins with the kept token, so no request is rejected.
         let (third, _) = user(expired)
-        let log = WatchedState<[Int]>([])
-        let logged = third.logging(
-            to: ExchangeLog { entry in
-                if case .received(let status, after: _) = entry.event { log.update { $0.append(status) } }
-            })
+        let (logged, entries) = third.logged()
         #expect(try await logged.send("/x", as: [Int].self) == [1])
-        #expect(log.current == [200])
+        #expect(entries.current.compactMap { if case .received(let status, after: _) = $0.event { status } else { nil } } == [200])
     }
 
     @Test func `D11: a token that one user keeps after a sign-in reaches the others without a refresh`() async throws {

@@ -1,5 +1,4 @@
 import Foundation
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import Testing
@@ -66,8 +65,6 @@ struct RequestBuilderTests {
         #expect(try code(Route(path: "/x", method: .post, parameters: [:], as: .plainText)) == .unsupportedShape)
     }
 
-    // MARK: H2
-
     @Test(arguments: [0, -1, 65536, Int.max])
     func `H2: an invalid port is refused`(port: Int) throws {
         #expect(try code(Route(path: "/", options: RouteOptions(port: port))) == .invalidOrigin)
@@ -115,8 +112,6 @@ struct RequestBuilderTests {
             #expect(throws: RouteFault.self) { try origin.url(text) }
         }
     }
-
-    // MARK: H3
 
     @Test(arguments: [
         "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Proxy-Authorization",

@@ -3,7 +3,6 @@ import LoopbackOrigin
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
-import Synchronization
 import Testing
 
 @testable import RemoteHTTP
@@ -50,7 +49,7 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `C25, H9: a 304 with a link to the next page extends the list`() async throws {
-        let hasGrown = Mutex(false)
+        let hasGrown = Lock(false)
         let transport = MemoryTransport { request in
             if request.url.query()?.contains("page=2") == true { return .json("[4]") }
             let isConfirmed = request.fields["If-None-Match"] != nil

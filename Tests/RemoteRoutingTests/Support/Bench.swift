@@ -1,6 +1,5 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRouting
 import RemoteRoutingTesting
 import StoreCore
@@ -360,6 +359,12 @@ extension RemoteHost {
         let transport: any Transport = transport
         self.init(configuration, transport: transport, limits: limits, time: time)
         if time is SystemTime { timeouts = .untilHang }
+    }
+
+    /// Returns a host that keeps the entries of its log.
+    func logged(bodyBytes: Int = 0) -> (RemoteHost, WatchedState<[ExchangeLog.Entry]>) {
+        let entries = WatchedState<[ExchangeLog.Entry]>([])
+        return (logging(to: ExchangeLog(bodyBytes: bodyBytes) { entry in entries.update { $0.append(entry) } }), entries)
     }
 
     /// Returns a host without deadlines; all of its random numbers are `unit`.

@@ -1,5 +1,4 @@
 #if os(Linux)
-import Dispatch
 import Foundation
 import LoopbackOrigin
 import StoreCore

@@ -266,10 +266,9 @@ struct MetricsTests {
 
     @Test func `W10: metrics of several exchanges are those of the last one`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .json("[1,2,3]"))
-        let entries = WatchedState<[ExchangeLog.Entry]>([])
-        let host = RemoteHost("a.example", transport: transport).with {
+        let (host, entries) = RemoteHost("a.example", transport: transport).with {
             $0.retry = .exponential(attempts: 2, base: .zero)
-        }.logging(to: ExchangeLog { entry in entries.update { $0.append(entry) } })
+        }.logged()
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
         #expect(response.metrics?.decodedBodyBytes == 7 && response.attempts == 2)
         #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])

@@ -1,8 +1,6 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing

@@ -1,7 +1,6 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing
