@@ -212,19 +212,15 @@ struct HostLimitTests {
         request.url.path == "/events" ? MemoryTransport.Response.status(200).stalling : .json("[1]")
     }
 
-    private func host(_ limit: Int, _ transport: any Transport = stalling, time: any TimeSource = .system) -> RemoteHost {
-        RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: limit), time: time)
-            .with { $0.timeouts = .init(overall: hangLimit) }
+    private func host(_ limit: Int, _ transport: MemoryTransport = stalling) -> RemoteHost {
+        RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: limit))
     }
 
     @Test(arguments: TransportKind.allCases)
     func `W15: open streams do not hold up the other calls of a host`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/events") { _ in .text("data: 1\n\n").misbehaving(.stall(afterBodyBytes: 3)) }
         bench.on("GET", "/x") { _ in .text("x") }
-        let host = bench.host {
-            $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: hangLimit)
-        }
+        let host = bench.host { $0.limits.concurrentExchanges = 4 }
         var streams: [RemoteBytes] = []
         for _ in 0..<8 { streams.append(try await host.bytes(for: Route(path: "/events"))) }
         #expect(try await host.data(for: Route(path: "/x")) == Data("x".utf8))
@@ -235,10 +231,7 @@ struct HostLimitTests {
     func `W15: a response interceptor that sends a request needs no second permit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         for path in ["/x", "/token"] { bench.on("GET", path) { _ in .text("x") } }
-        let host = bench.host {
-            $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: hangLimit)
-        }
+        let host = bench.host { $0.limits.concurrentExchanges = 4 }
         let outer = host.intercepting(responses: asking { _ = try await host.data(for: Route(path: "/token")) })
         let tasks = (0..<64).map { _ in Task { try await outer.data(for: Route(path: "/x")) } }
         for task in tasks { #expect(try await task.value == Data("x".utf8)) }

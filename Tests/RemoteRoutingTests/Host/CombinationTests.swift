@@ -23,8 +23,6 @@ struct CombinationTests {
             fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", method: method) }, time: time)
     }
 
-    // MARK: Stores
-
     @Test func `H9: a 304 without lifetimes keeps those of the stored content`() async throws {
         let bench = try Bench(.memory, on: "GET", "/users/7") { asked in
             asked["If-None-Match"] == nil
@@ -95,8 +93,6 @@ struct CombinationTests {
         let error = await #expect(throws: RemoteError.self) { try await users(bench, method: .post)[7].requireData() }
         #expect(error?.status == 304 && bench.asked.count == 1)
     }
-
-    // MARK: Events
 
     @Test(arguments: [302, 404, 503])
     func `H6: a body that a stream of events does not wait for has a deadline`(_ status: Int) async throws {
@@ -174,8 +170,6 @@ struct CombinationTests {
         try await time.advance(by: .seconds(3), sleepers: 1)
         #expect(try await task.value == "a")
     }
-
-    // MARK: Credentials
 
     @Test(arguments: TransportKind.allCases)
     func `H5: a 401 of a one-shot body refreshes the credentials for the next request`(_ kind: TransportKind) async throws {

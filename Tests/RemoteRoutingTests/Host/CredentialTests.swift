@@ -38,8 +38,6 @@ extension Bench {
 /// The credential machine, and storms of 401.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CredentialTests {
-    struct Failed: Error {}
-
     private func name(_ step: CredentialMachine<String>.Step) -> String {
         switch step {
         case .use(let credential, let generation): "use \(credential) \(generation)"
@@ -65,7 +63,7 @@ struct CredentialTests {
     @Test func `H5: a failed refresh is final for its generation`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
-        machine.refreshEnded(.failure(Failed()), of: 0)
+        machine.refreshEnded(.failure(TestError()), of: 0)
         #expect(name(machine.wanted()) == "fail")
         #expect(name(machine.rejected(0)) == "fail")
         machine.replace(by: "c")
@@ -76,20 +74,20 @@ struct CredentialTests {
     @Test func `H5: a transient failure begins a new generation of the same credential`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
-        machine.refreshEnded(.failure(Failed()), of: 0, passes: true)
+        machine.refreshEnded(.failure(TestError()), of: 0, passes: true)
         // Waiters and late rejections of the same credential fail; requests sent from now on may refresh again.
         #expect(name(machine.outcome(of: 0)) == "fail")
         #expect(name(machine.rejected(0)) == "fail")
         #expect(name(machine.wanted()) == "use a 1")
         #expect(name(machine.rejected(1)) == "refresh a 1")
         #expect(name(machine.rejected(0)) == "fail")
-        machine.refreshEnded(.failure(Failed()), of: 1, passes: true)
+        machine.refreshEnded(.failure(TestError()), of: 1, passes: true)
         #expect([0, 1].map { name(machine.rejected($0)) } == ["fail", "fail"])
         _ = machine.rejected(2)
         machine.refreshEnded(.success("b"), of: 2)
         #expect([0, 1, 2].map { name(machine.rejected($0)) } == ["use b 3", "use b 3", "use b 3"])
         #expect(name(machine.rejected(3)) == "refresh b 3")
-        machine.refreshEnded(.failure(Failed()), of: 3)
+        machine.refreshEnded(.failure(TestError()), of: 3)
         #expect(name(machine.wanted()) == "fail")
     }
 
@@ -99,7 +97,7 @@ struct CredentialTests {
         machine.replace(by: "c")
         machine.refreshEnded(.success("b"), of: 0)
         #expect(name(machine.wanted()) == "use c 1")
-        machine.refreshEnded(.failure(Failed()), of: 0)
+        machine.refreshEnded(.failure(TestError()), of: 0)
         #expect(name(machine.wanted()) == "use c 1")
     }
 
@@ -113,7 +111,7 @@ struct CredentialTests {
         machine.dropRefresh()
         #expect(name(machine.wanted()) == "use a 1")
         #expect(name(machine.rejected(1)) == "refresh a 1")
-        machine.close(Failed())
+        machine.close(TestError())
         machine.refreshEnded(.success("b"), of: 1)
         machine.replace(by: "c")
         machine.dropRefresh()
@@ -121,8 +119,6 @@ struct CredentialTests {
         #expect((0...1).map { name(machine.rejected($0)) } == ["fail", "fail"])
         #expect(machine.current == "a")
     }
-
-    // MARK: Over the wire
 
     private func guarded(_ bench: Bench) {
         bench.guarded(otherwise: .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\""))
@@ -290,7 +286,6 @@ struct PassingRefreshTests {
     }
 
     struct Advised: FailureAdvising { var failureKind: FailureKind }
-    struct Plain: Error {}
 
     private static func remote(_ stage: RemoteError.Stage, _ code: RemoteError.Code, _ status: Int? = nil) -> RemoteError {
         var error = RemoteError(stage, code, operation: "POST https://a.example/refresh", "it failed")
@@ -306,7 +301,7 @@ struct PassingRefreshTests {
         (CancellationError(), true), (TransportFailure(.offline, "offline"), true), (TransportFailure(.unsupported, "no"), false),
         (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
         (remote(.status, .badStatus, 400), false), (remote(.status, .badStatus, 401), false), (remote(.decode, .undecodable), false),
-        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (Plain(), false),
+        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (TestError(), false),
     ]
 
     @Test(arguments: failures.indices)

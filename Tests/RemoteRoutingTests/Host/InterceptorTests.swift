@@ -57,27 +57,19 @@ struct InterceptorTests {
         #expect(seen.current == [true, true, true, false])
     }
 
-    struct Refused: Error {}
-
-    @Test func `H2: an interceptor cannot send a request to another origin`() async throws {
+    @Test(arguments: [nil, "Host", "Content-Length", "Transfer-Encoding", "Connection", "Proxy-Authorization"] as [String?])
+    func `H2, H3: an interceptor can neither send a request to another origin nor write reserved fields`(_ name: String?) async throws {
         let memory = MemoryTransport { _ in .status(204) }
-        let host = RemoteHost("a.example", transport: memory)
-            .intercepting(requests: Changing { $0.url = URL(string: "https://b.example/") ?? $0.url })
+        let host = RemoteHost("a.example", transport: memory).intercepting(
+            requests: Changing { request in
+                if let name { try request.fields.set(name, "5") } else { request.url = URL(string: "https://b.example/") ?? request.url }
+            })
         let error = try await remoteError { try await host.send("/x") }
-        #expect((error.underlyingError as? RouteFault)?.code == .foreignOrigin)
+        #expect((error.underlyingError as? RouteFault)?.code == (name == nil ? .foreignOrigin : .reservedField))
         #expect(memory.requests.isEmpty)
     }
 
-    @Test(arguments: ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Proxy-Authorization"])
-    func `H3: an interceptor cannot write reserved fields`(_ name: String) async throws {
-        let memory = MemoryTransport { _ in .status(204) }
-        let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { try $0.fields.set(name, "5") })
-        let error = try await remoteError { try await host.send("/x") }
-        #expect((error.underlyingError as? RouteFault)?.code == .reservedField)
-        #expect(memory.requests.isEmpty)
-    }
-
-    private static let refusals: [any Error] = [Refused(), CancellationError(), TransportFailure(.connectionLost, "another one failed")]
+    private static let refusals: [any Error] = [TestError(), CancellationError(), TransportFailure(.connectionLost, "another one failed")]
 
     @Test(arguments: refusals.indices)
     func `an interceptor's failure prevents sending`(_ index: Int) async throws {
@@ -331,7 +323,6 @@ struct RouteTagTests {
     }
 }
 
-/// The redaction of addresses.
 struct RedactionTests {
     private let redaction = Redaction(fields: ["x-session"], queryNames: ["token", "password"])
 

@@ -107,8 +107,6 @@ struct RedirectTests {
         }
     }
 
-    // MARK: Over the wire
-
     @Test(arguments: TransportKind.allCases)
     func `H4: a redirect is followed with method and body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "POST", "/a") { _ in .redirect(to: "b?x=1", status: 307) }

@@ -8,7 +8,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Which failures are retried, when, and how often.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])

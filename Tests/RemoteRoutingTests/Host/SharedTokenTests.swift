@@ -9,7 +9,6 @@ import Trials
 @testable import StoreCore
 @testable import StoreFiles
 
-/// A rotating token that several users of one directory share.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SharedTokenTests {
     /// A server that accepts the newest access token, and each refresh token once. A second use signs the user out, as RFC 9700 asks.

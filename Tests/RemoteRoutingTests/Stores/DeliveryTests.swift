@@ -191,7 +191,11 @@ struct DeliveryTests {
         func register(_ outbox: Outbox) async {
             await outbox.register(
                 Like.self, patching: desk.posts, at: \.post, patch: { _, post in post.isLiked = true },
-                perform: desk.host.delivery { Blog.like($0.post) } explaining: { $0.problem?.title })
+                perform: desk.host.delivery {
+                    Blog.like($0.post)
+                } explaining: {
+                    $0.problem?.title
+                })
         }
         await register(desk.outbox)
         desk.bench.on("POST", "/likes/7") { _ in .problem(422, "The post is closed\u{1B}[2J") }
@@ -276,7 +280,8 @@ private final class Desk: Sendable {
 
     func registerLikes() async {
         await outbox.register(
-            Like.self, patching: posts, at: \.post, patch: { _, post in post.isLiked = true }, perform: host.delivery { Blog.like($0.post) })
+            Like.self, patching: posts, at: \.post, patch: { _, post in post.isLiked = true }, perform: host.delivery { Blog.like($0.post) }
+        )
     }
 
     /// Waits for an event whose description begins with this text.

@@ -128,8 +128,6 @@ struct FreshnessTests {
         #expect(Freshness(of: exchange) == Freshness(storage: .forbidden))
     }
 
-    // MARK: Validators
-
     @Test(arguments: [
         (#""a""#, true), (#"W/"a""#, true), (#""""#, true), (#""a b""#, false), ("a", false), ("*", false), (#"w/"a""#, false),
         (#""a"b""#, false), (#"""#, false), ("W/", false), (#""ä""#, true), (#""a", "b""#, false),

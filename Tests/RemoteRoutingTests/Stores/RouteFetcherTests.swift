@@ -220,8 +220,6 @@ struct ParsingFetcherTests {
         #expect(try await files["a"].requireData() == ParsingFetcherTests.png)
     }
 
-    // MARK: Custom fetchers
-
     private struct OwnFetcher: RevalidatingFetcher {
         let host: RemoteHost
 

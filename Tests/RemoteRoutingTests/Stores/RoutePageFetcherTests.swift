@@ -148,8 +148,6 @@ struct RoutePageFetcherTests {
         #expect(try await items["apple"].requireData() == [1, 2])
     }
 
-    // MARK: Cursors
-
     private struct MessagePage: Codable, Sendable {
         var messages: [Int]
         var older: String?

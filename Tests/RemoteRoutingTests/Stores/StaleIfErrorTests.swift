@@ -34,7 +34,7 @@ struct StaleIfErrorTests {
         return Store(cacher: MemoryCacher(), fetcher: fetcher, policy: policy, time: time)
     }
 
-    /// Returns a store whose content of key 1 has expired, and whose origin now responds with `response`.
+    /// Returns a store in which the content of key 1 has expired; its origin responds with `response` from now on.
     private func expired(
         _ bench: Bench, first: Bench.Response = fresh, then response: Bench.Response,
         options: @escaping @Sendable () -> RouteOptions = { RouteOptions() }, on host: RemoteHost? = nil
@@ -205,45 +205,37 @@ struct StaleIfErrorTests {
         #expect(try await remoteError { _ = try await lists[1].requireData() }.status == 451)
     }
 
-    private struct SignedOut: Error {}
-
     /// Errors before a request, and whether they allow stale content.
     private static let causes: [(error: any Error, isServed: Bool)] = [
         (RemoteError(.transport, .connectionRefused, operation: "GET", "refused"), true),
         (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true),
-        (RemoteError(.decode, .undecodable, operation: "GET", "no token"), false), (SignedOut(), false),
+        (RemoteError(.decode, .undecodable, operation: "GET", "no token"), false), (TestError(), false),
     ]
 
-    @Test(arguments: causes.indices)
-    func `H9: a failed credential refresh allows stale content only if its cause does`(_ index: Int) async throws {
-        let (cause, isServed) = StaleIfErrorTests.causes[index]
-        let bench = try Bench()
-        let host = bench.host(patient).authorized(by: .bearer(Token(accessToken: "a")) { _, _ in throw cause })
-        let users = try await expired(bench, then: .status(401), on: host)
-        let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
-        #expect(error.code == .refreshFailed && error.allowsStale == isServed)
-        if isServed {
-            #expect(try await users[1].requireData().name == "fresh")
-        } else {
-            await #expect(throws: RemoteError.self) { try await users[1].requireData() }
-        }
-    }
-
-    @Test(arguments: causes.indices)
-    func `H9: a failed interceptor allows stale content only if its cause does`(_ index: Int) async throws {
+    @Test(arguments: causes.indices, [true, false])
+    func `H9: a failed interceptor or credential refresh allows stale content only if its cause does`(
+        _ index: Int, _ isRefresh: Bool
+    ) async throws {
         let (cause, isServed) = StaleIfErrorTests.causes[index]
         let bench = try Bench()
         let failure = Lock<(any Error)?>(nil)
-        let host = bench.host(patient).intercepting(
-            requests: Changing { _ in if let failure = failure.withLock({ $0 }) { throw failure } })
-        let users = try await expired(bench, then: .status(500), on: host)
+        let plain = bench.host(patient)
+        let host =
+            isRefresh
+            ? plain.authorized(by: .bearer(Token(accessToken: "a")) { _, _ in throw cause })
+            : plain.intercepting(requests: Changing { _ in if let failure = failure.withLock({ $0 }) { throw failure } })
+        let users = try await expired(bench, then: .status(isRefresh ? 401 : 500), on: host)
         failure.withLock { $0 = cause }
+        if isRefresh {
+            let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
+            #expect(error.code == .refreshFailed && error.allowsStale == isServed)
+        }
         if isServed {
             #expect(try await users[1].requireData().name == "fresh")
         } else {
             await #expect(throws: RemoteError.self) { try await users[1].requireData() }
         }
-        #expect(bench.asked.count == 1)
+        if !isRefresh { #expect(bench.asked.count == 1) }
     }
 }
 

@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Complete and resumed downloads.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadTests {
     private let content = DownloadBench.content
@@ -113,20 +112,6 @@ struct DownloadTests {
         try bench.leavePart(total: isPart ? nil : 200_000)
         try await bench.expectDownload()
         #expect(bench.ranges == ["bytes=1000-", nil])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a part that is shorter than requested is followed by a request for the rest`(_ transport: RealTransport) async throws {
-        let bench = try DownloadBench(transport) { request in
-            guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
-                return .data(content).tagged("v1")
-            }
-            let end = min(start + 80_000, content.count)
-            return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/200000")
-        }
-        try bench.leavePart()
-        try await bench.expectDownload()
-        #expect(bench.ranges == ["bytes=1000-", "bytes=81000-", "bytes=161000-"])
     }
 
     /// What an earlier download has left.

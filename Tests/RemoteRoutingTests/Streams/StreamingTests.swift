@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Bodies, lines and events while they arrive.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)

@@ -117,8 +117,6 @@ final class Bench: Sendable {
         }
     }
 
-    // MARK: Without a network
-
     private func answer(_ request: HTTPRequest) async throws -> MemoryTransport.Response {
         var fields = Dictionary(request.fields.fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
         fields["host"] = request.url.host()
@@ -178,10 +176,10 @@ extension MemoryTransport.Response {
 /// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
     do { try await operation() } catch let error as RemoteError { return error }
-    throw NoError()
+    throw TestError()
 }
 
-struct NoError: Error {}
+struct TestError: Error {}
 
 struct Changing: RequestInterceptor {
     var change: @Sendable (inout HTTPRequest) async throws -> Void

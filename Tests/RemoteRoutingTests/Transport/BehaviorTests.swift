@@ -240,11 +240,7 @@ struct WireFormTests {
     private func answer(_ text: String, _ transport: RealTransport, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
         let origin = try LoopbackOrigin { _ in .verbatim(text.replacing("\n", with: "\r\n")) }
         defer { withExtendedLifetime(origin) {} }
-        let host = try transport.host(origin.port)
-        return try await host.with {
-            $0.retry = .never; $0.timeouts = .untilHang
-        }
-        .dataResponse(for: Route(path: "/x", method: method))
+        return try await transport.host(origin.port) { $0.retry = .never }.dataResponse(for: Route(path: "/x", method: method))
     }
 
     @Test(

@@ -25,7 +25,6 @@ struct HTTP2OfferTests {
     }
 }
 
-/// HTTP/2 with nginx.
 @Suite(.needsNginx, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2Tests {
     /// Sends concurrent requests; returns nginx's numbers of their connections and their versions.

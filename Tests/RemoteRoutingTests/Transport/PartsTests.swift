@@ -140,10 +140,8 @@ struct PartsTests {
         time.advance(by: .seconds(5))
         let late = exchange()
         #expect(!late.mayBegin())
-        await #expect { try await late.response() } throws: {
-            guard let failure = $0 as? TransportFailure else { return false }
-            return failure.code == .overallTimedOut && !failure.mayHaveArrived
-        }
+        let failure = await #expect(throws: TransportFailure.self) { try await late.response() }
+        #expect(failure?.code == .overallTimedOut && failure?.mayHaveArrived == false)
     }
 
     @Test func `H6: the idle deadline holds after a pause that was longer`() async throws {

@@ -185,8 +185,6 @@ struct ProxyTests {
         #expect(origin.acceptedConnections == 0)
     }
 
-    // MARK: With TLS and squid
-
     @Test(.enabled(if: NginxServer.problem == nil, "nginx or OpenSSL is missing"))
     func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()

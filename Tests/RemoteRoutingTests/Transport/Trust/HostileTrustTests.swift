@@ -115,8 +115,6 @@ struct HostileTrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    // MARK: Time
-
     /// A server that never finishes the handshake; records the end of its connections.
     private func stalling(drips: Bool) throws -> (RawServer, WatchedState<Int>) {
         let ended = WatchedState(0)
@@ -176,8 +174,6 @@ struct HostileTrustTests {
         for call in calls { call.cancel() }
         for call in calls { _ = await call.result }
     }
-
-    // MARK: URLSession
 
     @Test func `W8: FoundationNetworking reports an untrusted certificate, too`() async throws {
         let bench = try TrustBench(.selfSigned)

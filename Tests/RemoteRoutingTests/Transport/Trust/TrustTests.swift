@@ -243,8 +243,6 @@ struct TrustTests {
         #expect(try await both.data(for: Route(path: "/there")) == Data("GET /x 0".utf8))
     }
 
-    // MARK: Versions
-
     @Test func `W8: a server that offers only older versions of TLS is refused`() async throws {
         let older = try TrustBench { $0.versions = 0x0303...0x0303 }
         let strict = try older.options { $0.minimumVersion = .tls13 }
@@ -256,8 +254,6 @@ struct TrustTests {
         let newer = try TrustBench { $0.versions = 0x0304...0x0304 }
         #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
     }
-
-    // MARK: W2 over TLS
 
     @Test func `W2: over TLS, an unsafe request has a fresh connection, and other requests reuse one`() async throws {
         let bench = try TrustBench()

@@ -34,7 +34,6 @@ private final class FullListener: Sendable {
     deinit { for socket in sockets { close(socket) } }
 }
 
-/// Streaming in both directions: lengths, back-pressure, cancellation.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct FlowTests {
     @Test func `W5: a slow reader of a large body stops the server and holds at most 1 MiB`() async throws {

@@ -35,8 +35,6 @@ struct SurroundingsTests {
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 2, every: .milliseconds(20))) }
     }
 
-    // MARK: Other libraries
-
     @Test(
         .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
         arguments: [
@@ -75,8 +73,6 @@ struct SurroundingsTests {
             #expect(lines == ["x"])
         }
     }
-
-    // MARK: Proxies
 
     private func errors(of proxy: String) async throws -> [String] {
         try await client(
@@ -124,16 +120,12 @@ struct SurroundingsTests {
         #expect(lines == ["x"])
     }
 
-    // MARK: Time
-
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"), arguments: [false, true])
     func `H6: a wall clock that jumps by hours changes no deadline`(_ jumps: Bool) async throws {
         let stub = try await jumps ? StubLibrary(StubLibrary.clock) : nil
         let lines = try await client(["deadlines", "\(origin.port)"], preloading: stub?.url)
         #expect(lines == ["headTimedOut", "idleTimedOut", "attemptTimedOut", "overallTimedOut", "0123456789"])
     }
-
-    // MARK: The process
 
     @Test(
         .disabled(if: isSanitized, "the sanitizer's runtime does not survive a fork of several threads"), arguments: ["unused", "used"])
@@ -351,12 +343,8 @@ struct LibraryTests {
 
     @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
     func `an invalid libcurl is refused with the reason`(_ path: String) {
-        #expect {
-            try CurlTransport(width: 4, path: path)
-        } throws: { error in
-            guard let failure = error as? TransportFailure else { return false }
-            return failure.code == .unsupported && failure.message == "\(path) cannot be loaded; install libcurl 7.66 or newer"
-        }
+        let failure = #expect(throws: TransportFailure.self) { try CurlTransport(width: 4, path: path) }
+        #expect(failure?.code == .unsupported && failure?.message == "\(path) cannot be loaded; install libcurl 7.66 or newer")
     }
 
     @Test func `W1: a host without libcurl names URLSession and the reason`() {
