@@ -116,9 +116,8 @@ struct AdviceTests {
         let bench = try Bench(transport.kind)
         let url = try #require(URL(string: bench.origin.url.absoluteString + "/x"))
         let request = HTTPRequest(method: method, url: url, body: .data(Data("x".utf8)))
-        await #expect { try await bench.transport.perform(request, limits: ExchangeLimits()) } throws: {
-            ($0 as? TransportFailure)?.code == .unsupported
-        }
+        let failure = await #expect(throws: TransportFailure.self) { try await bench.transport.perform(request, limits: ExchangeLimits()) }
+        #expect(failure?.code == .unsupported)
         #expect(bench.asked.isEmpty)
     }
 

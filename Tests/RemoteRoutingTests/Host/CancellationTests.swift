@@ -12,15 +12,6 @@ import Trials
 /// Canceled calls at every point: nothing more is sent, and the permit is released for the next call.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CancellationTests {
-    private struct Waiting: RequestInterceptor, ResponseInterceptor {
-        var gate: WatchedState<Bool>
-        var waitsForAnswer: Bool
-        func intercept(_ request: inout HTTPRequest) async throws { if !waitsForAnswer { try await gate.wait { $0 ? () : nil } } }
-        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
-            if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
-        }
-    }
-
     /// Prevents a transport from beginning exchanges until the returned function is called.
     private func hold(_ transport: any Transport, _ origin: LoopbackOrigin) async throws -> () async throws -> Void {
         if let session = transport as? URLSessionTransport {
@@ -94,31 +85,19 @@ struct CancellationTests {
         #expect(origin.requests.map(\.path) == ["/next"] && memory.requests.isEmpty)
     }
 
-    /// Cancels its own call when a response has arrived.
-    private struct Leaving: Transport {
-        var base: any Transport
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-            let reply = try await base.perform(request, limits: limits)
-            withUnsafeCurrentTask { $0?.cancel() }
-            return reply
-        }
-    }
-
     @Test func `H13: a call that is canceled before a redirect sends nothing more`() async throws {
         let sent = Lock<[String]>([])
-        struct Counting: Transport {
-            var base: MemoryTransport
-            var count: @Sendable (String) -> Void
-            func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-                count(request.url.path())
-                return try await base.perform(request, limits: limits)
-            }
-        }
         let memory = MemoryTransport { request in
             MemoryTransport.Response(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
         }
-        // A custom transport need not check for cancellation.
-        let host = RemoteHost("a.example", transport: Leaving(base: Counting(base: memory) { path in sent.withLock { $0.append(path) } }))
+        // It need not check for cancellation, and cancels the call when a response has arrived.
+        let transport = CustomTransport { request, limits in
+            sent.withLock { $0.append(request.url.path()) }
+            let reply = try await memory.perform(request, limits: limits)
+            withUnsafeCurrentTask { $0?.cancel() }
+            return reply
+        }
+        let host = RemoteHost("a.example", transport: transport)
         let call = Task { try await host.send(Route(path: "/a", method: .post)) }
         #expect(try await remoteError { try await call.value }.stage == .cancelled)
         #expect(sent.withLock { $0 } == ["/a"])
@@ -135,7 +114,7 @@ struct CancellationTests {
             arrived.update { $0 += 1 }
             guard !isOver.current, request.url.path() == "/slow" else { return .json("[1]") }
             switch place {
-            case .gate, .head: try await Task<Never, Never>.never()
+            case .gate, .head: try await untilCanceled()
             case .body:
                 var answer = MemoryTransport.Response.json("[1]")
                 answer.stalls = true
@@ -147,10 +126,7 @@ struct CancellationTests {
             return .json("[1]")
         }
         var host = RemoteHost("a.example", transport: memory, limits: HostLimits(concurrentExchanges: 1), time: time)
-            .with {
-                $0.timeouts = .init()
-                $0.random = { 0.5 }
-            }
+            .withoutDeadlines(unit: 0.5)
         let plain = host
         let gate = WatchedState(false)
         switch place {
@@ -161,8 +137,8 @@ struct CancellationTests {
                     try await gate.wait { $0 ? () : nil }
                     return Token(accessToken: "b")
                 })
-        case .requestInterceptor: host = host.intercepting(requests: Waiting(gate: gate, waitsForAnswer: false))
-        case .responseInterceptor: host = host.intercepting(responses: Waiting(gate: gate, waitsForAnswer: true))
+        case .requestInterceptor: host = host.intercepting(requests: Changing { _ in try await gate.wait { $0 ? () : nil } })
+        case .responseInterceptor: host = host.intercepting(responses: Reading { _, _ in try await gate.wait { $0 ? () : nil } })
         default: break
         }
         let holder = place == .gate ? Task { [plain] in try await plain.send("/slow") } : nil
@@ -227,39 +203,24 @@ struct CancellationTests {
 /// The limits of a host on exchanges and streams, which no caller makes itself wait for.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct HostLimitTests {
-    /// Sends a request for each response to `/x`.
-    private struct Asking: ResponseInterceptor {
-        let ask: @Sendable () async throws -> Void
-
-        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
-            if request.url.path == "/x" { try await ask() }
-        }
-    }
-
-    /// Sends a request for each request to `/x`.
-    private struct Preparing: RequestInterceptor {
-        let ask: @Sendable () async throws -> Void
-
-        func intercept(_ request: inout HTTPRequest) async throws { if request.url.path == "/x" { try await ask() } }
+    /// An interceptor that acts on each response to `/x`.
+    private func asking(_ ask: @escaping @Sendable () async throws -> Void) -> Reading {
+        Reading { _, request in if request.url.path == "/x" { try await ask() } }
     }
 
     private static let stalling = MemoryTransport { request in
         request.url.path == "/events" ? MemoryTransport.Response.status(200).stalling : .json("[1]")
     }
 
-    private func host(_ limit: Int, _ transport: any Transport = stalling, time: any TimeSource = .system) -> RemoteHost {
-        RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: limit), time: time)
-            .with { $0.timeouts = .init(overall: hangLimit) }
+    private func host(_ limit: Int, _ transport: MemoryTransport = stalling) -> RemoteHost {
+        RemoteHost("api.example.com", transport: transport, limits: HostLimits(concurrentExchanges: limit))
     }
 
     @Test(arguments: TransportKind.allCases)
     func `W15: open streams do not hold up the other calls of a host`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/events") { _ in .text("data: 1\n\n").misbehaving(.stall(afterBodyBytes: 3)) }
         bench.on("GET", "/x") { _ in .text("x") }
-        let host = bench.host {
-            $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: hangLimit)
-        }
+        let host = bench.host { $0.limits.concurrentExchanges = 4 }
         var streams: [RemoteBytes] = []
         for _ in 0..<8 { streams.append(try await host.bytes(for: Route(path: "/events"))) }
         #expect(try await host.data(for: Route(path: "/x")) == Data("x".utf8))
@@ -270,24 +231,17 @@ struct HostLimitTests {
     func `W15: a response interceptor that sends a request needs no second permit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         for path in ["/x", "/token"] { bench.on("GET", path) { _ in .text("x") } }
-        let host = bench.host {
-            $0.limits.concurrentExchanges = 4
-            $0.timeouts = .init(overall: hangLimit)
-        }
-        let asking = host.intercepting(responses: Asking { _ = try await host.data(for: Route(path: "/token")) })
-        let tasks = (0..<64).map { _ in Task { try await asking.data(for: Route(path: "/x")) } }
+        let host = bench.host { $0.limits.concurrentExchanges = 4 }
+        let outer = host.intercepting(responses: asking { _ = try await host.data(for: Route(path: "/token")) })
+        let tasks = (0..<64).map { _ in Task { try await outer.data(for: Route(path: "/x")) } }
         for task in tasks { #expect(try await task.value == Data("x".utf8)) }
         #expect(bench.asked("/token").count == 64)
     }
 
     @Test func `W15: an interceptor of a stream may open another one, although all streams are in use`() async throws {
         let host = host(1).with { $0.limits.concurrentStreams = 1 }
-        let inner: @Sendable () async throws -> Void = { _ = try await host.bytes(for: Route(path: "/other")) }
-        let asking = host.intercepting(responses: Asking(ask: inner))
-        let bytes = try await asking.bytes(for: Route(path: "/x"))
-        var body = Data()
-        for try await piece in bytes { body += piece }
-        #expect(body == Data("[1]".utf8))
+        let outer = host.intercepting(responses: asking { _ = try await host.bytes(for: Route(path: "/other")) })
+        #expect(try await outer.bytes(for: Route(path: "/x")).whole() == Data("[1]".utf8))
         #expect(host.streamGate.waiterCount == 0)
     }
 
@@ -295,15 +249,15 @@ struct HostLimitTests {
         let host = host(1, MemoryTransport { _ in MemoryTransport.Response.status(200).stalling }).with { $0.limits.concurrentStreams = 1 }
         let isOpen = WatchedState(false)
         let late = Lock<Task<Void, any Error>?>(nil)
-        let asking = host.intercepting(
-            responses: Asking {
+        let outer = host.intercepting(
+            responses: asking {
                 let task = Task {
                     try await isOpen.wait { $0 ? () : nil }
                     _ = try await host.bytes(for: Route(path: "/events"))
                 }
                 late.withLock { $0 = task }
             })
-        let bytes = try await asking.bytes(for: Route(path: "/x"))
+        let bytes = try await outer.bytes(for: Route(path: "/x"))
         isOpen.update { $0 = true }
         try await until("the later stream waits") { host.streamGate.waiterCount == 1 }
         late.withLock(\.self)?.cancel()
@@ -313,13 +267,13 @@ struct HostLimitTests {
     @Test func `W15: refreshes, request interceptors and parsers need no permit of their caller`() async throws {
         let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[1]") }
         let plain = host(1, memory)
-        let asking = plain.intercepting(requests: Preparing { try await plain.send("/token") })
+        let outer = plain.intercepting(requests: Changing { if $0.url.path == "/x" { try await plain.send("/token") } })
             .authorized(
                 by: .bearer(Token(accessToken: "old")) { _, host in
                     try await host.send("/refresh")
                     return Token(accessToken: "new")
                 })
-        let tasks = (0..<16).map { _ in Task { try await asking.send("/x", as: [Int].self) } }
+        let tasks = (0..<16).map { _ in Task { try await outer.send("/x", as: [Int].self) } }
         for task in tasks { #expect(try await task.value == [1]) }
     }
 
@@ -333,7 +287,7 @@ struct HostLimitTests {
         let gate = host.gate
         try await until("the place is taken") { gate.takeIfFree() == nil }
         host.timeouts.overall = .seconds(5)
-        if hasInterceptor { host = host.intercepting(responses: Asking {}) }
+        if hasInterceptor { host = host.intercepting(responses: Reading { _, _ in }) }
         let task = Task { [host] in try await host.send("/x") }
         try await until("the call waits") { gate.waiterCount == 1 }
         try await time.advance(by: .seconds(6), sleepers: 1)
@@ -357,7 +311,7 @@ struct HostLimitTests {
     @Test func `W15: a stream that finds a place in its second attempt does not name the limit for a later deadline`() async throws {
         let time = ManualTime()
         let silent = MemoryTransport { _ in
-            try await Task<Never, Never>.never()
+            try await untilCanceled()
             return .status(204)
         }
         let host = RemoteHost("api.example.com", transport: silent, limits: HostLimits(concurrentStreams: 1), time: time).with {

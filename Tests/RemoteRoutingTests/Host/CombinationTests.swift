@@ -23,8 +23,6 @@ struct CombinationTests {
             fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", method: method) }, time: time)
     }
 
-    // MARK: Stores
-
     @Test func `H9: a 304 without lifetimes keeps those of the stored content`() async throws {
         let bench = try Bench(.memory, on: "GET", "/users/7") { asked in
             asked["If-None-Match"] == nil
@@ -96,29 +94,23 @@ struct CombinationTests {
         #expect(error?.status == 304 && bench.asked.count == 1)
     }
 
-    // MARK: Events
-
     @Test(arguments: [302, 404, 503])
     func `H6: a body that a stream of events does not wait for has a deadline`(_ status: Int) async throws {
         let memory = MemoryTransport { request in
             guard request.url.path == "/x" else { return .status(204) }
             return .status(status).adding("Location", "/there").adding("Content-Length", "9").stalling
         }
-        let hasHead = WatchedState(false)
-        let host = RemoteHost("a.example", transport: memory, time: time).with {
+        let (host, entries) = RemoteHost("a.example", transport: memory, time: time).with {
             $0.timeouts = .init(head: .seconds(30))
             // Events reconnect after a 503 otherwise.
             $0.retry.shouldRetry = { _ in false }
-        }.logging(
-            to: ExchangeLog { entry in
-                if case .received = entry.event { hasHead.update { $0 = true } }
-            })
+        }.logged()
         let hasEnded = WatchedState(false)
         let task = Task {
             defer { hasEnded.update { $0 = true } }
             for try await _ in host.events(for: Route(path: "/x")) {}
         }
-        try await hasHead.wait { $0 ? () : nil }
+        try await entries.wait { $0.contains { if case .received = $0.event { true } else { false } } ? () : nil }
         // In steps that are shorter than the time for the head of the next request.
         try await until("the deadline of the body passes") {
             if hasEnded.current || memory.requests.count > 1 { return true }
@@ -132,55 +124,29 @@ struct CombinationTests {
         }
     }
 
-    /// A transport with a redirect whose body the test feeds.
-    private final class FedTransport: Transport {
-        let redirects = WatchedState<[Exchange]>([])
-
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+    @Test func `H6, W3: a redirect whose body trickles is followed after the time for a head`() async throws {
+        let redirect = WatchedState<Exchange?>(nil)
+        let transport = CustomTransport { request, limits in
             let exchange = Exchange(limits: limits)
-            guard request.url.path == "/x" else {
+            if request.url.path == "/x" {
+                let fields = try fields(["Location": "/there", "Content-Length": "9"])
+                exchange.receive(HTTPResponse(status: 302, fields: fields, url: request.url))
+                redirect.update { $0 = exchange }
+            } else {
                 exchange.receive(HTTPResponse(status: 204, url: request.url))
                 exchange.finish()
-                return try await exchange.response()
             }
-            var head = HTTPResponse(status: 302, url: request.url)
-            try head.fields.append("Location", "/there")
-            try head.fields.append("Content-Length", "9")
-            exchange.receive(head)
-            redirects.update { $0.append(exchange) }
             return try await exchange.response()
         }
-    }
-
-    @Test func `H6, W3: a redirect whose body trickles is followed after the time for a head`() async throws {
-        let transport = FedTransport()
         let host = RemoteHost("a.example", transport: transport, time: time).with {
             $0.timeouts = .init(head: .seconds(30), idle: .seconds(30))
         }
         let task = Task { try await host.send("/x") }
         // The idle time, and the time for the body.
         try await time.advance(by: .seconds(20), sleepers: 2)
-        transport.redirects.current.first?.receive(Data("x".utf8))
+        redirect.current?.receive(Data("x".utf8))
         time.advance(by: .seconds(11))
         try await task.value
-    }
-
-    @Test(arguments: [RemoteError.Code.protocolViolation, .connectionLost])
-    func `H7: events continue after a connection that broke off`(_ code: RemoteError.Code) async throws {
-        let turn = Lock(0)
-        let memory = MemoryTransport { _ in
-            guard
-                turn.withLock({ count in
-                    count += 1; return count
-                }) == 1
-            else { return .status(204) }
-            return MemoryTransport.Response(headers: [("Content-Type", "text/event-stream")], body: Data("retry: 0\ndata: a\n\n".utf8))
-                .failing(with: TransportFailure(code, "broken off"))
-        }
-        var seen: [String] = []
-        for try await event in RemoteHost("a.example", transport: memory).events(for: Route(path: "/x")) { seen.append(event.data) }
-        #expect(seen == ["a"])
-        #expect(memory.requests.count == 2)
     }
 
     @Test func `H20: a sequence of events that has ended does not connect again`() async throws {
@@ -192,8 +158,7 @@ struct CombinationTests {
 
     @Test func `H5: events continue after a refresh that failed transiently`() async throws {
         let bench = try Bench(.memory, on: "GET", "/x") { asked in
-            asked["Authorization"] == "Bearer new"
-                ? .data(Data("data: a\n\n".utf8), type: "text/event-stream") : .status(401)
+            asked["Authorization"] == "Bearer new" ? .events("data: a\n\n") : .status(401)
         }
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
         let time = ManualTime()
@@ -206,12 +171,11 @@ struct CombinationTests {
         #expect(try await task.value == "a")
     }
 
-    // MARK: Credentials
-
     @Test(arguments: TransportKind.allCases)
     func `H5: a 401 of a one-shot body refreshes the credentials for the next request`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "POST", "/x") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
-        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        let bench = try Bench(kind)
+        bench.guarded("POST")
+        bench.refreshes()
         let host = bench.host().refreshing()
         func upload() async throws -> [Int] {
             let parts = Lock([Data("abc".utf8)])
@@ -230,10 +194,8 @@ struct CombinationTests {
         _ status: Int, _ isRefusal: Bool
     ) async throws {
         let bench = try Bench(.memory, on: "POST", "/orders") { _ in .status(status).setting("Location", to: "/orders/7") }
-        for method in ["GET", "POST"] {
-            bench.on(method, "/orders/7") { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
-        }
-        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        for method in ["GET", "POST"] { bench.guarded(method, "/orders/7") }
+        bench.refreshes()
         let host = bench.host().refreshing()
         let order = Route(path: "/orders", method: .post, body: .json([7]))
         if isRefusal {
@@ -253,7 +215,7 @@ struct CombinationTests {
             asked["host"] == "a.example" ? .redirect(to: "https://b.example/a") : .redirect(to: "https://a.example/end")
         }
         bench.on("GET", "/end") { asked in asked["Authorization"] == nil ? .status(401) : .json([1]) }
-        bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
+        bench.refreshes()
         let host = RemoteHost("a.example", transport: bench.transport).with { $0.timeouts = .untilHang }.refreshing()
         #expect(try await remoteError { try await host.send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty && bench.asked("/end").count == 1)

@@ -16,15 +16,28 @@ struct Token: BearerToken, Codable, Hashable {
 extension RemoteHost {
     /// Returns a host with the token "old", which a request to `/refresh` replaces.
     func refreshing() -> RemoteHost {
-        authorized(by: .bearer(Token(accessToken: "old")) { _, host in try await host.send("/refresh", method: .post) })
+        authorized(
+            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
+                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
+            })
+    }
+}
+
+extension Bench {
+    /// Serves a path to requests with the token "new".
+    func guarded(_ method: String = "GET", _ path: String = "/x", otherwise refusal: Response = .status(401)) {
+        on(method, path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : refusal }
+    }
+
+    /// Replaces tokens by "new".
+    func refreshes() {
+        on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
     }
 }
 
 /// The credential machine, and storms of 401.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CredentialTests {
-    struct Failed: Error {}
-
     private func name(_ step: CredentialMachine<String>.Step) -> String {
         switch step {
         case .use(let credential, let generation): "use \(credential) \(generation)"
@@ -50,7 +63,7 @@ struct CredentialTests {
     @Test func `H5: a failed refresh is final for its generation`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
-        machine.refreshEnded(.failure(Failed()), of: 0)
+        machine.refreshEnded(.failure(TestError()), of: 0)
         #expect(name(machine.wanted()) == "fail")
         #expect(name(machine.rejected(0)) == "fail")
         machine.replace(by: "c")
@@ -61,20 +74,20 @@ struct CredentialTests {
     @Test func `H5: a transient failure begins a new generation of the same credential`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
-        machine.refreshEnded(.failure(Failed()), of: 0, passes: true)
+        machine.refreshEnded(.failure(TestError()), of: 0, passes: true)
         // Waiters and late rejections of the same credential fail; requests sent from now on may refresh again.
         #expect(name(machine.outcome(of: 0)) == "fail")
         #expect(name(machine.rejected(0)) == "fail")
         #expect(name(machine.wanted()) == "use a 1")
         #expect(name(machine.rejected(1)) == "refresh a 1")
         #expect(name(machine.rejected(0)) == "fail")
-        machine.refreshEnded(.failure(Failed()), of: 1, passes: true)
+        machine.refreshEnded(.failure(TestError()), of: 1, passes: true)
         #expect([0, 1].map { name(machine.rejected($0)) } == ["fail", "fail"])
         _ = machine.rejected(2)
         machine.refreshEnded(.success("b"), of: 2)
         #expect([0, 1, 2].map { name(machine.rejected($0)) } == ["use b 3", "use b 3", "use b 3"])
         #expect(name(machine.rejected(3)) == "refresh b 3")
-        machine.refreshEnded(.failure(Failed()), of: 3)
+        machine.refreshEnded(.failure(TestError()), of: 3)
         #expect(name(machine.wanted()) == "fail")
     }
 
@@ -84,7 +97,7 @@ struct CredentialTests {
         machine.replace(by: "c")
         machine.refreshEnded(.success("b"), of: 0)
         #expect(name(machine.wanted()) == "use c 1")
-        machine.refreshEnded(.failure(Failed()), of: 0)
+        machine.refreshEnded(.failure(TestError()), of: 0)
         #expect(name(machine.wanted()) == "use c 1")
     }
 
@@ -98,7 +111,7 @@ struct CredentialTests {
         machine.dropRefresh()
         #expect(name(machine.wanted()) == "use a 1")
         #expect(name(machine.rejected(1)) == "refresh a 1")
-        machine.close(Failed())
+        machine.close(TestError())
         machine.refreshEnded(.success("b"), of: 1)
         machine.replace(by: "c")
         machine.dropRefresh()
@@ -107,30 +120,16 @@ struct CredentialTests {
         #expect(machine.current == "a")
     }
 
-    // MARK: Over the wire
-
     private func guarded(_ bench: Bench) {
-        bench.on("GET", "/x") { asked in
-            guard asked["Authorization"] == "Bearer new" else {
-                return .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\"")
-            }
-            return .json([1])
-        }
-        bench.on("POST", "/refresh") { asked in asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400) }
-    }
-
-    private func host(_ bench: Bench) -> RemoteHost {
-        bench.host().authorized(
-            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
-                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
-            })
+        bench.guarded(otherwise: .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\""))
+        bench.refreshes()
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H5: a hundred 401s cause one refresh, and each request is replayed once`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         guarded(bench)
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<100).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         for task in tasks { #expect(try await task.value == [1]) }
         #expect(bench.asked("/refresh").count == 1)
@@ -142,7 +141,7 @@ struct CredentialTests {
     func `H5: a refused refresh fails all requests and is not repeated`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind, on: "GET", "/x") { _ in .status(401) }
         bench.on("POST", "/refresh") { _ in .status(400) }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         for task in tasks {
             let error = try await remoteError { _ = try await task.value }
@@ -159,7 +158,7 @@ struct CredentialTests {
         guarded(bench)
         let gate = WatchedState(false)
         bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let first = Task { try await host.send("/x", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/refresh")
         let second = Task { try await host.send("/x", as: [Int].self) }
@@ -177,7 +176,7 @@ struct CredentialTests {
         let gate = WatchedState(false)
         bench.on("POST", "/refresh", behind: gate, .json(Token(accessToken: "new")))
         let time = ManualTime()
-        let host = host(bench).with {
+        let host = bench.host().refreshing().with {
             $0.time = time
             $0.timeouts = .init(overall: .seconds(10))
         }
@@ -197,7 +196,7 @@ struct CredentialTests {
         guarded(bench)
         bench.on("GET", "/forbidden") { _ in .status(403) }
         bench.on("GET", "/never") { _ in .status(401) }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         #expect(try await remoteError { try await host.send("/forbidden") }.status == 403)
         #expect(bench.asked("/refresh").isEmpty)
         #expect(try await remoteError { try await host.send("/never") }.status == 401)
@@ -237,18 +236,6 @@ struct CredentialTests {
 /// Refreshes that fail transiently, end too late, or are triggered by another origin.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct PassingRefreshTests {
-    private func guarded(_ bench: Bench, _ path: String = "/x") {
-        bench.on("GET", path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }
-    }
-
-    private func host(_ bench: Bench) -> RemoteHost {
-        // On a busy machine an exchange may exceed the usual deadlines, and its retry would be an extra request.
-        bench.host().with { $0.timeouts = .untilHang }.authorized(
-            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
-                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
-            })
-    }
-
     @Test(arguments: RealTransport.available)
     func `H5: a transient failure fails the waiters, and the next 401 tries again`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
@@ -266,7 +253,7 @@ struct PassingRefreshTests {
             do { try await isOpen.wait { $0 ? () : nil } } catch { return .status(500) }
             return turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
         }
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
         try await bench.origin.waitForRequests(count: 20, to: "/x")
         isOpen.update { $0 = true }
@@ -284,11 +271,11 @@ struct PassingRefreshTests {
     @Test(arguments: RealTransport.available)
     func `H5: a late 401 of the same generation starts no second refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
-        guarded(bench)
+        bench.guarded()
         let isLate = WatchedState(false)
         bench.on("GET", "/late", behind: isLate, .status(401))
         bench.on("POST", "/refresh", inTurn: .status(503), .json(Token(accessToken: "new")))
-        let host = host(bench)
+        let host = bench.host().refreshing()
         let late = Task { try await host.send("/late", as: [Int].self) }
         try await bench.origin.waitForRequests(count: 1, to: "/late")
         #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
@@ -299,7 +286,6 @@ struct PassingRefreshTests {
     }
 
     struct Advised: FailureAdvising { var failureKind: FailureKind }
-    struct Plain: Error {}
 
     private static func remote(_ stage: RemoteError.Stage, _ code: RemoteError.Code, _ status: Int? = nil) -> RemoteError {
         var error = RemoteError(stage, code, operation: "POST https://a.example/refresh", "it failed")
@@ -315,7 +301,7 @@ struct PassingRefreshTests {
         (CancellationError(), true), (TransportFailure(.offline, "offline"), true), (TransportFailure(.unsupported, "no"), false),
         (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
         (remote(.status, .badStatus, 400), false), (remote(.status, .badStatus, 401), false), (remote(.decode, .undecodable), false),
-        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (Plain(), false),
+        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (TestError(), false),
     ]
 
     @Test(arguments: failures.indices)
@@ -325,10 +311,8 @@ struct PassingRefreshTests {
         let attempts = Lock(0)
         let host = RemoteHost("a.example", transport: memory).authorized(
             by: .bearer(Token(accessToken: "old")) { _, _ in
-                let attempt = attempts.withLock {
-                    $0 += 1; return $0
-                }
-                if attempt == 1 { throw failure }
+                attempts.withLock { $0 += 1 }
+                if attempts.withLock(\.self) == 1 { throw failure }
                 return Token(accessToken: "new")
             })
         let error = try await remoteError { try await host.send("/x") }
@@ -375,7 +359,7 @@ struct PassingRefreshTests {
         let place = other.url.absoluteString + "/there"
         bench.on("GET", "/a") { _ in .redirect(to: place) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }
-        #expect(try await remoteError { try await host(bench).send("/a") }.status == 401)
+        #expect(try await remoteError { try await bench.host().refreshing().send("/a") }.status == 401)
         #expect(bench.asked("/refresh").isEmpty && other.requests.count == 1)
     }
 

@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Property lists instead of JSON.
 struct ListParser: ResponseParser {
     var mediaTypes: [MimeType] = [.propertyList]
 
@@ -170,8 +169,6 @@ struct ResponseParserTests {
         #expect(error.underlyingError as? FailingParser.Failure == FailingParser.Failure(bytes: 0))
     }
 
-    // MARK: Data
-
     @Test(arguments: TransportKind.allCases)
     func `H17: Data is the unchanged body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
@@ -193,8 +190,6 @@ struct ResponseParserTests {
         // A host's parser receives every type, so no response bypasses it.
         await #expect(throws: RemoteError.self) { try await host.with { $0.parser = FailingParser() }.send("/png", as: Data.self) }
     }
-
-    // MARK: Errors
 
     private struct Refusal: Codable, Equatable { var until: Date }
 

@@ -9,7 +9,6 @@ import Trials
 @testable import StoreCore
 @testable import StoreFiles
 
-/// A rotating token that several users of one directory share.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SharedTokenTests {
     /// A server that accepts the newest access token, and each refresh token once. A second use signs the user out, as RFC 9700 asks.
@@ -25,24 +24,32 @@ struct SharedTokenTests {
 
         let state = Lock(State())
 
-        func respond(to request: HTTPRequest) throws -> MemoryTransport.Response {
+        func respond(to path: String, _ authorization: String?, _ body: Data?) throws -> (Int, String) {
             try state.withLock { state throws in
-                guard request.url.path == "/tokens" else {
-                    let isKnown = request.fields["Authorization"] == "Bearer a\(state.number)"
-                    return isKnown && !state.isRevoked && !state.isExpired ? .json("[1]") : .status(401)
+                guard path == "/tokens" else {
+                    let isAccepted = authorization == "Bearer a\(state.number)" && !state.isRevoked && !state.isExpired
+                    return isAccepted ? (200, "[1]") : (401, "")
                 }
                 state.refreshes += 1
                 if state.failures > 0 {
                     state.failures -= 1
                     throw TransportFailure(.connectionLost, "lost")
                 }
-                guard case .data(let body) = request.body, body == Data("r\(state.number)".utf8), !state.isRevoked else {
+                guard body == Data("r\(state.number)".utf8), !state.isRevoked else {
                     state.isRevoked = true
-                    return .status(400)
+                    return (400, "")
                 }
                 state.number += 1
                 state.isExpired = false
-                return .json(#"{"accessToken":"a\#(state.number)","refreshToken":"r\#(state.number)"}"#)
+                return (200, #"{"accessToken":"a\#(state.number)","refreshToken":"r\#(state.number)"}"#)
+            }
+        }
+
+        var transport: MemoryTransport {
+            MemoryTransport { [self] request in
+                let body: Data? = if case .data(let data) = request.body { data } else { nil }
+                let (status, json) = try respond(to: request.url.path, request.fields["Authorization"], body)
+                return .json(json, status: status)
             }
         }
     }
@@ -54,15 +61,16 @@ struct SharedTokenTests {
 
     /// Creates what one process has: a host, and tokens in the directory.
     private func user(_ token: Token) -> (RemoteHost, RefreshingTokens<Token>) {
-        user(token, keptIn: FileCacher<String, Token>(directory: place.url, sharing: .processes))
+        user(token, keptIn: cacher())
     }
+
+    private func cacher() -> FileCacher<String, Token> { FileCacher(directory: place.url, sharing: .processes) }
 
     private func user(_ token: Token, keptIn cacher: some SharedCacher<String, Token>) -> (RemoteHost, RefreshingTokens<Token>) {
         let tokens = RefreshingTokens(token, keptIn: cacher) { current, host in
             try await host.send(Route(path: "/tokens", method: .post, body: .data(Data(current.refreshToken.utf8))), as: Token.self)
         }
-        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
-        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
+        let host = RemoteHost("api.example.com", transport: issuer.transport).with { $0.retry = .never }
         return (host.authorized(by: .bearer(tokens)), tokens)
     }
 
@@ -77,22 +85,10 @@ struct SharedTokenTests {
     }
 
     @Test func `D11: processes refresh a rotating token once`() async throws {
-        let origin = try LoopbackOrigin()
-        let state = Lock(Issuer.State())
-        origin.on(.get, "/x") { request in
-            state.withLock { request.headers["Authorization"] == "Bearer a\($0.number)" && !$0.isRevoked }
-                ? .json(literal: "[1]") : .status(401)
-        }
-        origin.on(.post, "/tokens") { request in
-            state.withLock { state in
-                state.refreshes += 1
-                guard request.body == Data("r\(state.number)".utf8), !state.isRevoked else {
-                    state.isRevoked = true
-                    return .status(400)
-                }
-                state.number += 1
-                return .json(Token(accessToken: "a\(state.number)", refreshToken: "r\(state.number)"))
-            }
+        let origin = try LoopbackOrigin { [issuer] request in
+            let answer = try? issuer.respond(to: request.path, request.headers["Authorization"], request.body)
+            guard let (status, json) = answer else { return .status(500) }
+            return .json(literal: json, status: status)
         }
         let client = try ChildProcess.path(of: "HostileClient")
         let processes = try (0..<3).map { _ in try ChildProcess(client, ["share", "\(origin.port)", place.url.path]) }
@@ -100,7 +96,7 @@ struct SharedTokenTests {
             #expect(try await process.nextLine() == "8 a2")
             #expect(try await process.ending() == 0)
         }
-        #expect(state.withLock { $0.refreshes == 1 && !$0.isRevoked })
+        #expect(issuer.state.withLock { $0.refreshes == 1 && !$0.isRevoked })
     }
 
     @Test func `D11: a user reads the place again before it refreshes, and begins with the kept token`() async throws {
@@ -112,13 +108,9 @@ struct SharedTokenTests {
         #expect(tokens.current.accessToken == "a2" && issuer.state.withLock(\.refreshes) == 1)
         // The next launch begins with the kept token, so no request is rejected.
         let (third, _) = user(expired)
-        let log = WatchedState<[Int]>([])
-        let logged = third.logging(
-            to: ExchangeLog { entry in
-                if case .received(let status, after: _) = entry.event { log.update { $0.append(status) } }
-            })
+        let (logged, entries) = third.logged()
         #expect(try await logged.send("/x", as: [Int].self) == [1])
-        #expect(log.current == [200])
+        #expect(entries.current.compactMap { if case .received(let status, after: _) = $0.event { status } else { nil } } == [200])
     }
 
     @Test func `D11: a token that one user keeps after a sign-in reaches the others without a refresh`() async throws {
@@ -160,8 +152,7 @@ struct SharedTokenTests {
     }
 
     @Test func `D11: a token that could not be saved is not exchanged for the one that it has replaced`() async throws {
-        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
-        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher, isOpen: WatchedState(true), isFull: true))
+        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher(), isOpen: WatchedState(true), isFull: true))
         try await tokens.keep(expired)
         for token in ["a2", "a3"] {
             issuer.state.withLock { $0.isExpired = true }
@@ -188,11 +179,10 @@ struct SharedTokenTests {
 
     @Test func `D11: a token that replaces one that is being kept is not exchanged for it`() async throws {
         let (isOpen, saves) = (WatchedState(true), WatchedState(0))
-        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen, saves: saves)
+        let silent = SilentPlace(base: cacher(), isOpen: isOpen, saves: saves)
         let token = Token(accessToken: "a1", refreshToken: "r1")
         let tokens = RefreshingTokens(token, keptIn: silent) { _, _ in throw CocoaError(.featureUnsupported) }
-        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
-        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }.authorized(by: .bearer(tokens))
+        let host = RemoteHost("api.example.com", transport: issuer.transport).with { $0.retry = .never }.authorized(by: .bearer(tokens))
         #expect(try await host.send("/x", as: [Int].self) == [1])
         // One user signs in, and the next one before the place has saved the first token.
         isOpen.update { $0 = false }
@@ -207,7 +197,7 @@ struct SharedTokenTests {
 
     @Test func `D11: a token that was refreshed while it was being kept is not exchanged for the kept one`() async throws {
         let (isOpen, saves) = (WatchedState(true), WatchedState(0))
-        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen, saves: saves)
+        let silent = SilentPlace(base: cacher(), isOpen: isOpen, saves: saves)
         let (host, tokens) = user(Token(accessToken: "a1", refreshToken: "r1"), keptIn: silent)
         #expect(try await host.send("/x", as: [Int].self) == [1])
         isOpen.update { $0 = false }
@@ -229,7 +219,6 @@ struct SharedTokenTests {
     private struct SilentPlace: SharedCacher {
         let base: FileCacher<String, Token>
         let isOpen: WatchedState<Bool>
-        /// The number of begun saves.
         var saves = WatchedState(0)
         /// Whether the results of refreshes cannot be saved, and whether no lease can be taken.
         var isFull = false
@@ -273,10 +262,10 @@ struct SharedTokenTests {
 
     @Test func `H6, D11: a place that does not respond delays neither the deadline of a call nor its cancellation`() async throws {
         let isOpen = WatchedState(false)
-        let silent = SilentPlace(base: FileCacher(directory: place.url, sharing: .processes), isOpen: isOpen)
+        let silent = SilentPlace(base: cacher(), isOpen: isOpen)
         let tokens = RefreshingTokens(Token(accessToken: "a1", refreshToken: "r1"), keptIn: silent) { current, _ in current }
         let time = ManualTime()
-        let transport = MemoryTransport { [issuer] in try issuer.respond(to: $0) }
+        let transport = issuer.transport
         let host = RemoteHost("api.example.com", transport: transport, time: time).with {
             $0.retry = .never
             $0.timeouts = .init(overall: .seconds(5))
@@ -305,8 +294,7 @@ struct SharedTokenTests {
 
     @Test func `D11: a place that fails does not sign the user out`() async throws {
         let isBroken = WatchedState(true)
-        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
-        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher, isOpen: WatchedState(true), isBroken: isBroken))
+        let (host, tokens) = user(expired, keptIn: SilentPlace(base: cacher(), isOpen: WatchedState(true), isBroken: isBroken))
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.code == .refreshFailed && error.failureKind == .transient)
         isBroken.update { $0 = false }
@@ -315,13 +303,12 @@ struct SharedTokenTests {
     }
 
     @Test func `D11: the failure of the user that refreshes is that of the users that wait, with the kind of its cause`() async throws {
-        let cacher = FileCacher<String, Token>(directory: place.url, sharing: .processes)
-        let place = CredentialPlace(cacher: cacher, name: "token", leaseDuration: hangLimit) { $0 == $1 }
-        guard case .granted(let lease) = try await cacher.lease("token", for: hangLimit) else {
+        let (own, other) = (cacher(), cacher())
+        let place = CredentialPlace(cacher: own, name: "token", leaseDuration: hangLimit) { $0 == $1 }
+        guard case .granted(let lease) = try await own.lease("token", for: hangLimit) else {
             Issue.record("the lease was not granted")
             return
         }
-        let other = FileCacher<String, Token>(directory: self.place.url, sharing: .processes)
         let waiting = CredentialPlace(cacher: other, name: "token", leaseDuration: hangLimit) { $0 == $1 }
         let waiter = Task { [expired] in try await waiting.successor(of: expired, at: .system) { $0 } }
         try await until("the other user waits") { other.shared?.leaseEvents.current.waited.count == 1 }
@@ -340,7 +327,6 @@ struct ClosedTokenTests {
     private final class SlowRefresh: Sendable {
         let begun = WatchedState(0)
         let isOpen = WatchedState(false)
-        /// The tokens that the app has received.
         let saved = WatchedState<[String]>([])
 
         func save(_ token: Token) { saved.update { $0.append(token.accessToken) } }
@@ -356,7 +342,6 @@ struct ClosedTokenTests {
         }
     }
 
-    /// A host whose server accepts one token.
     private func host(_ tokens: RefreshingTokens<Token>, accepting accepted: String = "new") -> RemoteHost {
         let memory = MemoryTransport { request in request.fields["Authorization"] == "Bearer \(accepted)" ? .json("[1]") : .status(401) }
         return RemoteHost("a.example", transport: memory).authorized(by: .bearer(tokens))
@@ -364,6 +349,18 @@ struct ClosedTokenTests {
 
     private let slow = SlowRefresh()
     private let scope = CacheScope()
+
+    /// Tokens with the slow refresh.
+    private var tokens: RefreshingTokens<Token> {
+        RefreshingTokens(Token(accessToken: "old"), scope: scope, onRefresh: { [slow] in slow.save($0) }) { [slow] _, _ in
+            try await slow.successor()
+        }
+    }
+
+    private func sharedTokens(_ token: String, in directory: TemporaryDirectory) -> RefreshingTokens<Token> {
+        let cacher = FileCacher<String, Token>(directory: directory.url, sharing: .processes)
+        return RefreshingTokens(Token(accessToken: token), keptIn: cacher, scope: scope) { [slow] _, _ in try await slow.successor() }
+    }
 
     @Test(arguments: RealTransport.available, [false, true])
     func `C23, H5: closing a scope ends a running refresh, and refuses later requests`(
@@ -396,9 +393,6 @@ struct ClosedTokenTests {
     }
 
     @Test func `C23: closing fails the waiting requests at once, and waits for a refresh that ignores its cancellation`() async throws {
-        let tokens = RefreshingTokens(Token(accessToken: "old"), scope: scope, onRefresh: { [slow] in slow.save($0) }) { [slow] _, _ in
-            try await slow.successor()
-        }
         let host = host(tokens)
         let request = Task { try await host.send("/x", as: [Int].self) }
         try await slow.begun.wait { $0 == 1 ? () : nil }
@@ -442,9 +436,7 @@ struct ClosedTokenTests {
     }
 
     @Test func `C23, H5: clearing a scope drops the result of a running refresh, and the token stays in use`() async throws {
-        let tokens = RefreshingTokens(Token(accessToken: "old"), scope: scope, onRefresh: { [slow] in slow.save($0) }) { [slow] _, _ in
-            try await slow.successor()
-        }
+        let tokens = self.tokens
         let host = host(tokens)
         let request = Task { try await host.send("/x", as: [Int].self) }
         try await slow.begun.wait { $0 == 1 ? () : nil }
@@ -464,9 +456,7 @@ struct ClosedTokenTests {
     @Test(arguments: [false, true])
     func `C23, D11: a refresh that ends after its scope changes no place, and clearing removes the token`(_ clearing: Bool) async throws {
         let directory = try TemporaryDirectory()
-        let tokens = RefreshingTokens(
-            Token(accessToken: "first"), keptIn: FileCacher<String, Token>(directory: directory.url, sharing: .processes), scope: scope
-        ) { [slow] _, _ in try await slow.successor() }
+        let tokens = sharedTokens("first", in: directory)
         try await tokens.keep(Token(accessToken: "old"))
         let host = host(tokens)
         let request = Task { try await host.send("/x", as: [Int].self) }
@@ -492,9 +482,7 @@ struct ClosedTokenTests {
 
     @Test func `D11: a refresh for the former user does not replace the token that is kept meanwhile`() async throws {
         let directory = try TemporaryDirectory()
-        let tokens = RefreshingTokens(
-            Token(accessToken: "old"), keptIn: FileCacher<String, Token>(directory: directory.url, sharing: .processes), scope: scope
-        ) { [slow] _, _ in try await slow.successor() }
+        let tokens = sharedTokens("old", in: directory)
         let host = host(tokens, accepting: "next")
         let request = Task { try await host.send("/x", as: [Int].self) }
         try await slow.begun.wait { $0 == 1 ? () : nil }

@@ -46,8 +46,6 @@ struct BodyTests {
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 
-    // MARK: Files
-
     private func withFile<Result>(_ content: Data, _ body: (URL) throws -> Result) throws -> Result {
         let url = temporaryURL("bin")
         try content.write(to: url)
@@ -132,8 +130,6 @@ struct BodyTests {
         try changeSize(of: url, to: 1 << 62)
         #expect(code(.multipart([.file("a", at: url), .file("b", at: url)])) == .notEncodable)
     }
-
-    // MARK: Several parts
 
     private func text(_ form: MultipartForm) throws -> String {
         let encoded = try form.encoded(style: ParameterStyle(), boundary: "B")

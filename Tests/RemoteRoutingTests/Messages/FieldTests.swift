@@ -4,8 +4,9 @@ import Trials
 
 @testable import RemoteHTTP
 
-/// Creates header fields from names and values.
-func fields(_ lines: KeyValuePairs<String, String>) throws -> HTTPFields {
+func fields(_ lines: KeyValuePairs<String, String>) throws -> HTTPFields { try fields(lines.map { ($0.key, $0.value) }) }
+
+func fields(_ lines: [(String, String)]) throws -> HTTPFields {
     var fields = HTTPFields()
     for (name, value) in lines { try fields.append(name, value) }
     return fields
@@ -89,9 +90,7 @@ struct RetryAfterTests {
 
 struct CacheControlTests {
     private func control(_ lines: String...) throws -> CacheControl {
-        var fields = HTTPFields()
-        for line in lines { try fields.append("Cache-Control", line) }
-        return CacheControl(fields)
+        CacheControl(try fields(lines.map { ("Cache-Control", $0) }))
     }
 
     @Test(
@@ -135,10 +134,7 @@ struct FieldValueTests {
     }
 
     @Test func `lines with the same name are joined in order`() throws {
-        var fields = HTTPFields()
-        for (name, value) in [("Vary", "Accept"), ("ETag", "\"1\""), ("vary", "Origin"), ("VARY", "Cookie")] {
-            try fields.append(name, value)
-        }
+        let fields = try fields(["Vary": "Accept", "ETag": "\"1\"", "vary": "Origin", "VARY": "Cookie"])
         #expect(fields["vary"] == "Accept, Origin, Cookie" && fields["etag"] == "\"1\"" && fields["Date"] == nil)
     }
 }

@@ -159,8 +159,6 @@ struct RouteSpellingTests {
         #expect(found.isEmpty, "\(found.map(\.text).joined(separator: "\n"))")
     }
 
-    // MARK: At run time
-
     private struct Bodily: Routable {
         var path: RoutePath { "/x" }
         var body: RouteBody { .json(fields: ["a": 1]) }
@@ -208,8 +206,6 @@ struct RouteSpellingTests {
         }
         #expect(lengths == [7, 7, 0, 0])
     }
-
-    // MARK: Mistakes that compile
 
     private struct Async: Routable {
         var path: RoutePath { "/x" }

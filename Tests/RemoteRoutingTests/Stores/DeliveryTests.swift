@@ -158,11 +158,9 @@ struct DeliveryTests {
     @Test(arguments: RealTransport.available)
     func `O7: the decoded response replaces the content and the patch`(_ transport: RealTransport) async throws {
         let desk = try await Desk(transport, registers: false)
-        let api = desk.host
         await desk.outbox.register(
-            Like.self, patching: desk.posts, at: \.post,
-            patch: { _, post in post.isLiked = true },
-            perform: api.delivery(returning: Post.self) { Blog.like($0.post) })
+            Like.self, patching: desk.posts, at: \.post, patch: { _, post in post.isLiked = true },
+            perform: desk.host.delivery(returning: Post.self) { Blog.like($0.post) })
         desk.bench.on("POST", "/likes/7") { _ in .json(Post(id: 7, isLiked: true, likes: 42)) }
         try await desk.outbox.submit(Like(post: 7))
         try await desk.recorded("delivered")
@@ -177,9 +175,7 @@ struct DeliveryTests {
             CreatePost.self, creating: desk.posts, at: \.id,
             content: { Post(id: $0.id, isLiked: false, likes: 0) },
             perform: desk.host.delivery(creating: Post.self, key: \.id) { _ in Blog.create })
-        await desk.outbox.register(
-            Like.self, patching: desk.posts, at: \.post, patch: { _, post in post.isLiked = true },
-            perform: desk.host.delivery { Blog.like($0.post) })
+        await desk.registerLikes()
         desk.bench.on("POST", "/posts") { _ in .json(Post(id: 42, isLiked: false, likes: 1)) }
         desk.bench.on("POST", "/likes/42") { _ in .status(204) }
         try await desk.outbox.submit(CreatePost(id: -1))
@@ -194,12 +190,11 @@ struct DeliveryTests {
         let desk = try await Desk(transport, registers: false)
         func register(_ outbox: Outbox) async {
             await outbox.register(
-                Like.self, patching: desk.posts, at: \.post,
-                patch: { _, post in post.isLiked = true },
+                Like.self, patching: desk.posts, at: \.post, patch: { _, post in post.isLiked = true },
                 perform: desk.host.delivery {
                     Blog.like($0.post)
-                } explaining: { failure in
-                    failure.problem?.title
+                } explaining: {
+                    $0.problem?.title
                 })
         }
         await register(desk.outbox)
@@ -279,13 +274,14 @@ private final class Desk: Sendable {
         // A deadline of the host comes first.
         policy.attemptTimeout = .seconds(1_000_000)
         outbox = try Outbox(directory: directory, policy: policy, time: time) { event in events.update { $0.append(event) } }
-        if registers {
-            await outbox.register(
-                Like.self, patching: posts, at: \.post,
-                patch: { _, post in post.isLiked = true },
-                perform: host.delivery { Blog.like($0.post) })
-        }
+        if registers { await registerLikes() }
         outbox.start()
+    }
+
+    func registerLikes() async {
+        await outbox.register(
+            Like.self, patching: posts, at: \.post, patch: { _, post in post.isLiked = true }, perform: host.delivery { Blog.like($0.post) }
+        )
     }
 
     /// Waits for an event whose description begins with this text.
@@ -293,7 +289,6 @@ private final class Desk: Sendable {
         try await events.wait { events in events.count { "\($0.kind)".hasPrefix(text) } >= count ? () : nil }
     }
 
-    /// The number of events whose descriptions begin with this text.
     func count(_ text: String) -> Int { events.current.count { "\($0.kind)".hasPrefix(text) } }
 
     func state() async throws -> OutboxState {

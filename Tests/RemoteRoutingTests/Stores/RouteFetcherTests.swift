@@ -20,12 +20,10 @@ struct RouteFetcherTests {
     }
 
     private func users(
-        _ host: RemoteHost, _ cacher: MemoryCacher<Int, User> = MemoryCacher(), policy: StorePolicy = .default,
-        options: RouteOptions = RouteOptions()
+        _ host: RemoteHost, _ cacher: MemoryCacher<Int, User> = MemoryCacher(), options: RouteOptions = RouteOptions()
     ) -> Store<Int, User> {
         Store(
-            cacher: cacher, fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", options: options) },
-            policy: policy, time: time)
+            cacher: cacher, fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", options: options) }, time: time)
     }
 
     @Test func `H9: content is used for the lifetime of the origin, then revalidated without a transfer`() async throws {
@@ -85,24 +83,6 @@ struct RouteFetcherTests {
         #expect(await cacher.load(param: 7) == nil)
         #expect(try await users[7].requireData().name == "b")
         #expect(origin.requests.count == 3)
-    }
-
-    @Test(arguments: [("max-age=1", true), ("max-age=1, stale-if-error=60", true), ("max-age=1, must-revalidate", false)])
-    func `H9: must-revalidate forbids stale content on errors`(control: String, isServed: Bool) async throws {
-        origin.on(
-            .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: control), .status(500))
-        var policy = StorePolicy()
-        policy.staleIfError = .seconds(60)
-        let users = users(host(origin), policy: policy)
-        _ = try await users[7].requireData()
-        time.advance(by: .seconds(5))
-        if isServed {
-            #expect(try await users[7].requireData().name == "a")
-        } else {
-            let error = await #expect(throws: RemoteError.self) { try await users[7].requireData() }
-            #expect(error?.status == 500)
-        }
-        #expect(origin.requests.count == 2)
     }
 
     @Test(arguments: [("X-User", 2), ("Accept", 1), ("*", 2)])
@@ -239,8 +219,6 @@ struct ParsingFetcherTests {
             cacher: MemoryCacher<String, Data>(), fetcher: bench.host().fetcher { (name: String) in Route(path: "/\(name)") })
         #expect(try await files["a"].requireData() == ParsingFetcherTests.png)
     }
-
-    // MARK: Custom fetchers
 
     private struct OwnFetcher: RevalidatingFetcher {
         let host: RemoteHost

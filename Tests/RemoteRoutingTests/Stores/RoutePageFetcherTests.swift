@@ -3,7 +3,6 @@ import LoopbackOrigin
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
-import Synchronization
 import Testing
 
 @testable import RemoteHTTP
@@ -50,7 +49,7 @@ struct RoutePageFetcherTests {
     }
 
     @Test func `C25, H9: a 304 with a link to the next page extends the list`() async throws {
-        let hasGrown = Mutex(false)
+        let hasGrown = Lock(false)
         let transport = MemoryTransport { request in
             if request.url.query()?.contains("page=2") == true { return .json("[4]") }
             let isConfirmed = request.fields["If-None-Match"] != nil
@@ -149,8 +148,6 @@ struct RoutePageFetcherTests {
         #expect(try await items["apple"].requireData() == [1, 2])
     }
 
-    // MARK: Cursors
-
     private struct MessagePage: Codable, Sendable {
         var messages: [Int]
         var older: String?
@@ -183,9 +180,7 @@ struct RoutePageFetcherTests {
 
 struct LinkHeaderTests {
     private func targets(_ lines: String..., relation: String = "next") throws -> [String] {
-        var fields = HTTPFields()
-        for line in lines { try fields.append("Link", line) }
-        return LinkHeader(fields).links.filter { $0.relations.contains(relation) }.map(\.target)
+        LinkHeader(try fields(lines.map { ("Link", $0) })).links.filter { $0.relations.contains(relation) }.map(\.target)
     }
 
     @Test(

@@ -30,12 +30,9 @@ struct WrappedPagesTests {
 
     private func host(_ bench: Bench) -> RemoteHost { bench.host(time: time) { $0.retry = .never } }
 
-    /// Returns the value of a query item.
     private static func number(_ request: Asked, _ name: String = "page") -> Int? {
         request.query.split(separator: "&").first { $0.hasPrefix("\(name)=") }.flatMap { Int($0.dropFirst(name.count + 1)) }
     }
-
-    // MARK: Links
 
     @Test(arguments: RealTransport.available)
     func `H9: links of lists that are wrapped in an object are followed`(_ transport: RealTransport) async throws {
@@ -88,8 +85,6 @@ struct WrappedPagesTests {
         #expect(await hits[1].requestNextData() == .loaded)
         #expect(try await hits[1].requireData() == [1, 2])
     }
-
-    // MARK: Numbers
 
     enum Ending: CaseIterable, Sendable { case empty, short, repeated, ignored }
 
@@ -190,8 +185,6 @@ struct WrappedPagesTests {
         }
     }
 
-    // MARK: Circular keys
-
     private func cursors(_ bench: Bench) -> RoutePageFetcher<Int, Int> {
         host(bench).pages(in: [String: String].self, elements: { [$0.count] }, next: { $0["again"] }) { (_: Int, cursor: PageCursor?) in
             Route(path: "/cursors", query: ["c": cursor?.next])
@@ -251,8 +244,6 @@ struct WrappedPagesTests {
         let page = try await fetcher.fetchNext(nextKey: "c", param: 1)
         #expect(page.nextKey == nil && page.guessedEnd == .repeatedKey)
     }
-
-    // MARK: Other formats
 
     @Test(arguments: RealTransport.available)
     func `H9, H17: pages of any format can have their cursors in header fields`(_ transport: RealTransport) async throws {

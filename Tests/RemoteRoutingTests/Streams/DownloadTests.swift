@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Complete and resumed downloads.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DownloadTests {
     private let content = DownloadBench.content
@@ -113,20 +112,6 @@ struct DownloadTests {
         try bench.leavePart(total: isPart ? nil : 200_000)
         try await bench.expectDownload()
         #expect(bench.ranges == ["bytes=1000-", nil])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H11: a part that is shorter than requested is followed by a request for the rest`(_ transport: RealTransport) async throws {
-        let bench = try DownloadBench(transport) { request in
-            guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }) else {
-                return .data(content).tagged("v1")
-            }
-            let end = min(start + 80_000, content.count)
-            return .data(content[start..<end], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(end - 1)/200000")
-        }
-        try bench.leavePart()
-        try await bench.expectDownload()
-        #expect(bench.ranges == ["bytes=1000-", "bytes=81000-", "bytes=161000-"])
     }
 
     /// What an earlier download has left.
@@ -268,8 +253,7 @@ struct DownloadTests {
             (["ETag": "\""], nil), (["ETag": "a"], nil), (["ETag": "*"], nil),
         ] as [([String: String], String?)])
     func `H11: only strong validators resume a download`(_ fields: [String: String], _ expected: String?) throws {
-        var header = HTTPFields()
-        for (name, value) in fields { try header.append(name, value) }
+        let header = try RemoteRoutingTests.fields(fields.map { ($0.key, $0.value) })
         #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)
     }
 }
@@ -289,7 +273,6 @@ struct DownloadBench: Sendable {
         host = try transport.host(origin.port) { $0.random = { 0 } }
     }
 
-    /// The requested ranges.
     var ranges: [String?] { origin.requests.map { $0.headers["Range"] } }
 
     /// Leaves the first bytes of the content, as a broken download does.
@@ -307,7 +290,6 @@ struct DownloadBench: Sendable {
         try await remoteError { try await download(sha256: sha256) }
     }
 
-    /// Downloads the file, and expects the whole content.
     func expectDownload(sha256: String? = nil, at location: SourceLocation = #_sourceLocation) async throws {
         try await download(sha256: sha256)
         #expect(try Data(contentsOf: place.target) == DownloadBench.content, sourceLocation: location)

@@ -1,6 +1,5 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
@@ -9,39 +8,22 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Event streams of misbehaving servers.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct EventFaultTests {
-    private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
-
     @Test func `H13: a reconnection waits after a connection without events, even if the retry time is zero`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
+        bench.on("GET", "/x", inTurn: .events("retry: 0\n\ndata: a\n\n"), .events(": nothing\n\n"), .events(""), .status(204))
         let time = ManualTime()
         let host = bench.host(time: time, unit: 0)
-        let task = Task {
-            var seen: [String] = []
-            for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
-            return seen
-        }
+        let task = Task { try await host.events(for: Route(path: "/x")).texts() }
         // The first connection delivered an event, so the next one follows at once; each further one waits.
         for count in 2...3 {
             try await time.sleepers(atLeast: 1)
-            #expect(bench.asked.count == count && time.nextDeadline == time.now.advanced(by: .seconds(1)))
-            time.advance(by: .seconds(1))
+            #expect(bench.asked.count == count)
+            try await time.advance(overSleepOf: .seconds(1))
         }
         #expect(try await task.value == ["a"])
         #expect(bench.asked.count == 4)
-    }
-
-    /// Notes the deadlines of each exchange.
-    private struct Noting: Transport {
-        let timeouts = WatchedState<[ExchangeLimits.Timeouts]>([])
-
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-            timeouts.update { $0.append(limits.timeouts) }
-            return HTTPResponse(status: 204, url: request.url)
-        }
     }
 
     @Test(arguments: [
@@ -51,7 +33,11 @@ struct EventFaultTests {
     func `H6, H20, H25: the deadline of an attempt limits only the head of a stream, a download and a socket`(
         timeouts: RouteOptions.Timeouts
     ) async throws {
-        let transport = Noting()
+        let seen = WatchedState<[ExchangeLimits.Timeouts]>([])
+        let transport = CustomTransport { request, limits in
+            seen.update { $0.append(limits.timeouts) }
+            return HTTPResponse(status: 204, url: request.url)
+        }
         let host = RemoteHost("a.example", transport: transport).with { $0.timeouts = timeouts }
         for try await _ in host.events(for: Route(path: "/x")) {}
         let place = try TemporaryDirectory()
@@ -60,7 +46,7 @@ struct EventFaultTests {
         let options = WebSocket.Options(pingInterval: .seconds(10))
         _ = try await remoteError { _ = try await host.webSocket(for: Route(path: "/x"), options: options) }
         let (events, others) = (RouteOptions.Timeouts(head: .seconds(10)), RouteOptions.Timeouts(head: .seconds(10), idle: .seconds(20)))
-        #expect(transport.timeouts.current == [events, others, others])
+        #expect(seen.current == [events, others, others])
     }
 
     @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60)), ("2147483647", .seconds(3_600))])
@@ -69,15 +55,12 @@ struct EventFaultTests {
     ) async throws {
         let memory = MemoryTransport { _ in retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503) }
         let time = ManualTime()
-        let host = RemoteHost("a.example", transport: memory, time: time).with {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-        }
+        let host = RemoteHost("a.example", transport: memory, time: time).withoutDeadlines(unit: 0)
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
         for count in 1...20 {
             try await time.sleepers(atLeast: 1)
-            #expect(memory.requests.count == count && time.nextDeadline == time.now.advanced(by: wait))
-            time.advance(by: wait)
+            #expect(memory.requests.count == count)
+            try await time.advance(overSleepOf: wait)
         }
         try await time.sleepers(atLeast: 1)
         task.cancel()
@@ -87,17 +70,11 @@ struct EventFaultTests {
     @Test func `H20, C24: the delays between lost connections grow as in the policy`() async throws {
         let memory = MemoryTransport { _ in throw TransportFailure(.connectionRefused, "refused") }
         let time = ManualTime()
-        let host = RemoteHost("a.example", transport: memory, time: time).with {
-            $0.timeouts = .init()
-            $0.random = { 1 }
+        let host = RemoteHost("a.example", transport: memory, time: time).withoutDeadlines(unit: 1).with {
             $0.retry = .exponential(attempts: 2, base: .seconds(2), cap: .seconds(20))
         }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        for wait in [3, 4, 8, 16, 20, 20] {
-            try await time.sleepers(atLeast: 1)
-            #expect(time.nextDeadline == time.now.advanced(by: .seconds(wait)))
-            time.advanceToNextDeadline()
-        }
+        for wait in [3, 4, 8, 16, 20, 20] { try await time.advance(overSleepOf: .seconds(wait)) }
         try await time.sleepers(atLeast: 1)
         task.cancel()
         _ = try await remoteError { try await task.value }
@@ -115,23 +92,19 @@ struct EventFaultTests {
     func `C24: the retry time of a stream is at least the policy's back-off and at most its limit`(
         _ retry: String, _ milliseconds: Int
     ) async throws {
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: \(retry)\n\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: .events("retry: \(retry)\n\ndata: a\n\n"), .status(204))
         let time = ManualTime()
         let host = bench.host(time: time, unit: 1)
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        try await time.sleepers(atLeast: 1)
-        #expect(time.nextDeadline == time.now.advanced(by: .milliseconds(milliseconds)))
-        time.advanceToNextDeadline()
+        try await time.advance(overSleepOf: .milliseconds(milliseconds))
         try await task.value
     }
 
     @Test(arguments: TransportKind.allCases)
     func `H20: a POST with a body streams events, and is sent once`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b\n\n") }
+        let bench = try Bench(kind, on: "POST", "/chat") { _ in .events("retry: 0\n\ndata: a\n\ndata: b\n\n") }
         let route = Route(path: "/chat", method: .post, body: .json(["prompt": "hello"]))
-        var seen: [String] = []
-        for try await event in bench.host().events(for: route) { seen.append(event.data) }
-        #expect(seen == ["a", "b"])
+        #expect(try await bench.host().events(for: route).texts() == ["a", "b"])
         #expect(bench.asked.map(\.body) == [Data(#"{"prompt":"hello"}"#.utf8)])
         #expect(bench.asked.first?["Accept"] == "text/event-stream")
     }
@@ -139,7 +112,7 @@ struct EventFaultTests {
     @Test(arguments: TransportKind.allCases)
     func `H20: a POST with a cut stream fails, and is not sent again`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
-        bench.on("POST", "/chat") { _ in event("retry: 0\n\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 22)) }
+        bench.on("POST", "/chat") { _ in .events("retry: 0\n\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 22)) }
         var seen: [String] = []
         let error = try await remoteError {
             for try await event in bench.host().events(for: Route(path: "/chat", method: .post)) { seen.append(event.data) }
@@ -150,34 +123,32 @@ struct EventFaultTests {
 
     @Test func `H20: a POST with an idempotency key reconnects with the last id, and a one-shot body does not`() async throws {
         let bench = try Bench(.memory)
-        bench.on("POST", "/chat", inTurn: event("retry: 0\nid: 1\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        bench.on("POST", "/chat", inTurn: .events("retry: 0\nid: 1\ndata: a\n\n"), .events("data: b\n\n"), .status(204))
         let host = bench.host(unit: 0)
         var route = Route(path: "/chat", method: .post, body: .data(Data("x".utf8)), options: RouteOptions(idempotencyKey: .key("k")))
-        var seen: [String] = []
-        for try await event in host.events(for: route) { seen.append(event.data) }
-        #expect(seen == ["a", "b"])
+        #expect(try await host.events(for: route).texts() == ["a", "b"])
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
         #expect(bench.asked.allSatisfy { $0.body == Data("x".utf8) && $0["Idempotency-Key"] == "\"k\"" })
 
-        bench.on("POST", "/once") { _ in event("data: c\n\n") }
+        bench.on("POST", "/once") { _ in .events("data: c\n\n") }
         let parts = Parts([Data("x".utf8)])
         route = Route(
             path: "/once", method: .post, body: .stream(HTTPBodyStream(length: 1, isReplayable: false) { { _ in parts.next() } }),
             options: RouteOptions(idempotencyKey: .key("k")))
-        for try await event in host.events(for: route) { seen.append(event.data) }
-        #expect(seen == ["a", "b", "c"] && bench.asked("/once").count == 1)
+        #expect(try await host.events(for: route).texts() == ["c"])
+        #expect(bench.asked("/once").count == 1)
     }
 
     @Test func `H7, H20: events that an interceptor requests by POST are requested once`() async throws {
-        let bench = try Bench(.memory, on: "POST", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), .status(204))
+        let bench = try Bench(.memory, on: "POST", "/x", inTurn: .events("retry: 0\n\ndata: a\n\n"), .status(204))
         let host = bench.host(unit: 0).intercepting(requests: Changing { $0.method = .post })
-        var seen: [String] = []
-        for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
-        #expect(seen == ["a"] && bench.asked.count == 1)
+        #expect(try await host.events(for: Route(path: "/x")).texts() == ["a"])
+        #expect(bench.asked.count == 1)
     }
 
     @Test func `H20: all connections of a stream have the same unique idempotency key`() async throws {
-        let bench = try Bench(.memory, on: "POST", "/chat", inTurn: event("retry: 0\n\ndata: a\n\n"), event("data: b\n\n"), .status(204))
+        let bench = try Bench(
+            .memory, on: "POST", "/chat", inTurn: .events("retry: 0\n\ndata: a\n\n"), .events("data: b\n\n"), .status(204))
         let host = bench.host(unit: 0)
         let events = host.events(for: Route(path: "/chat", method: .post, options: RouteOptions(idempotencyKey: .unique)))
         for _ in 0..<2 { for try await _ in events {} }
@@ -198,18 +169,16 @@ struct EventFaultTests {
 
     @Test(arguments: TransportKind.allCases)
     func `H20: the events of a body are read once, and an event over the limit is an error`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "POST", "/x") { _ in event("data: a\n\ndata: 0123456789\n\n") }
+        let bench = try Bench(kind, on: "POST", "/x") { _ in .events("data: a\n\ndata: 0123456789\n\n") }
         let route = Route(path: "/x", method: .post)
-        var seen: [String] = []
-        for try await event in try await bench.host().bytes(for: route).events() { seen.append(event.data) }
-        #expect(seen == ["a", "0123456789"])
+        #expect(try await bench.host().bytes(for: route).events().texts() == ["a", "0123456789"])
         let error = try await remoteError { for try await _ in try await bench.host().bytes(for: route).events(limit: 10) {} }
         #expect(error.code == .bodyTooLarge)
     }
 
     @Test func `H8: the lines and events before one over the limit are read first`() async throws {
         let text = "data: a\n\ndata: " + String(repeating: "x", count: 2 << 20)
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event(text))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: .events(text))
         // The whole body is one piece.
         let host = bench.host { $0.limits.memoryBytes = 4 << 20 }
         var seen: [String] = []
@@ -228,20 +197,17 @@ struct EventFaultTests {
         #expect(try next.consume("\ndata: c\n\n".utf8) == [ServerSentEvent(type: "message", data: "c", lastEventID: "1")])
     }
 
-    @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
-    func `H20: an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
-        let host = bench.host { $0.timeouts = .init() }
-        for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == id) }
+    @Test(
+        arguments: [
+            ("a ", "a ", "a"), ("\ta", "\ta", "a"), ("a b", "a b", "a b"), ("\u{E4}", "\u{E4}", "\u{E4}"), ("a\u{1}b", "1", "1"),
+            (String(repeating: "x", count: 1_000_001), "1", "1"),
+        ] as [(String, String, String)])
+    func `H20: an id is sent back without whitespace at its ends, or ignored, and does not end the stream`(
+        _ id: String, _ kept: String, _ sent: String
+    ) async throws {
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: .events("retry: 0\nid: 1\n\nid:\(id)\ndata: a\n\n"), .status(204))
+        for try await event in bench.host(unit: 0).events(for: Route(path: "/x")) { #expect(event.lastEventID == kept) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
-    }
-
-    @Test(arguments: ["a\u{1}b", String(repeating: "x", count: 1_000_001)])
-    func `H20: an id that cannot be sent back is ignored, and does not end the stream`(_ id: String) async throws {
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: event("retry: 0\nid: 1\n\nid: \(id)\ndata: a\n\n"), .status(204))
-        let host = bench.host(unit: 0)
-        for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == "1") }
-        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1"])
     }
 
     @Test func `H3: an invalid id of the caller is a typed error`() async throws {
@@ -252,7 +218,7 @@ struct EventFaultTests {
 
     @Test func `H8: an endless line and an endless event are errors`() async throws {
         for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
-            let bench = try Bench(.memory, on: "GET", "/x", inTurn: event(line))
+            let bench = try Bench(.memory, on: "GET", "/x", inTurn: .events(line))
             let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x")) {} }
             #expect(error.code == .bodyTooLarge)
             #expect(error.operation.hasPrefix("GET http") && error.operation.hasSuffix("/x"))
@@ -261,7 +227,7 @@ struct EventFaultTests {
 
     @Test(arguments: [true, false])
     func `an error between two connections names the address, after a refused one too`(_ isRefused: Bool) async throws {
-        let bench = try Bench(.memory, on: "GET", "/x", inTurn: isRefused ? .status(503) : event("data: a\n\n"))
+        let bench = try Bench(.memory, on: "GET", "/x", inTurn: isRefused ? .status(503) : .events("data: a\n\n"))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
@@ -277,44 +243,35 @@ struct EventFaultTests {
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
     }
 
-    @Test func `H20, H22: a stream that breaks off is requested again under any rules for retries`() async throws {
+    @Test(arguments: [(RemoteError.Code.protocolViolation, true), (.protocolViolation, false), (.connectionLost, false)])
+    func `H7, H20, H22: a stream that breaks off is requested again under any rules for retries`(
+        _ code: RemoteError.Code, _ hasRules: Bool
+    ) async throws {
         let broken = MemoryTransport.Response(
             headers: [("Content-Type", "text/event-stream")], body: Data("retry: 0\n\ndata: a\n\n".utf8))
-        let memory = MemoryTransport(
-            inTurn: broken.failing(with: TransportFailure(.protocolViolation, "a malformed chunk")), .status(204))
-        let host = RemoteHost("a.example", transport: memory).with {
-            $0.timeouts = .init()
-            $0.random = { 0 }
-            $0.retryRules.statuses.insert(500)
-        }
-        var seen: [String] = []
-        for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
-        #expect(seen == ["a"] && memory.requests.count == 2)
+        let memory = MemoryTransport(inTurn: broken.failing(with: TransportFailure(code, "broken off")), .status(204))
+        var host = RemoteHost("a.example", transport: memory).withoutDeadlines(unit: 0)
+        if hasRules { host.retryRules.statuses.insert(500) }
+        #expect(try await host.events(for: Route(path: "/x")).texts() == ["a"])
+        #expect(memory.requests.count == 2)
     }
 
     @Test func `H7: the delay that a refusal requests does not outlive the next connection`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/x", inTurn: .status(503).adding("Retry-After", "60"), event("data: a\n\n"), .status(204))
+        bench.on("GET", "/x", inTurn: .status(503).adding("Retry-After", "60"), .events("data: a\n\n"), .status(204))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
         let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
-        for wait in [Duration.seconds(60), .seconds(3)] {
-            try await time.sleepers(atLeast: 1)
-            #expect(time.nextDeadline == time.now.advanced(by: wait))
-            time.advance(by: wait)
-        }
+        for wait in [60, 3] { try await time.advance(overSleepOf: .seconds(wait)) }
         time.advance(by: .seconds(60))
         try await task.value
         #expect(bench.asked.count == 3)
     }
 }
 
-/// Stores that follow server-sent events.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LiveRouteFetcherTests {
     struct Price: Codable, Hashable, Sendable { var cents: Int }
-
-    private func events(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 
     private func event(_ id: Int, _ cents: Int) -> String { "id: \(id)\ndata: {\"cents\":\(cents)}\n\n" }
 
@@ -336,8 +293,8 @@ struct LiveRouteFetcherTests {
         bench.on("GET", "/prices/A") { asked in
             switch asked["Last-Event-ID"] {
             // Cut within the third event, without its end.
-            case nil: events(first + event(3, 300)).misbehaving(.truncate(afterBodyBytes: first.utf8.count + 10))
-            case "2": events(event(3, 300) + ": end of the test\n\n").misbehaving(.stall(afterBodyBytes: event(3, 300).utf8.count))
+            case nil: .events(first + event(3, 300)).misbehaving(.truncate(afterBodyBytes: first.utf8.count + 10))
+            case "2": .events(event(3, 300) + ": end of the test\n\n").misbehaving(.stall(afterBodyBytes: event(3, 300).utf8.count))
             default: .status(500)
             }
         }
@@ -346,10 +303,8 @@ struct LiveRouteFetcherTests {
         let store = store(bench, time: time)
         let observer = RecordingObserver(store["A"].publish())
         try await observer.next { $0.error != nil && $0.content == Price(cents: 200) }
-        try await time.sleepers(atLeast: 1)
         // The server asked for this time.
-        #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
-        time.advance(by: .seconds(7))
+        try await time.advance(overSleepOf: .seconds(7))
         try await observer.next { $0.isCompleted && $0.content == Price(cents: 300) }
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2"])
         // No observer saw the event that was cut.
@@ -362,7 +317,7 @@ struct LiveRouteFetcherTests {
 
     @Test func `L8: a stream that the server closes is connected again after the time that it asked for`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/prices/A", inTurn: events("retry: 7000\n\n" + event(1, 100)), events(event(2, 200)), .status(204))
+        bench.on("GET", "/prices/A", inTurn: .events("retry: 7000\n\n" + event(1, 100)), .events(event(2, 200)), .status(204))
         let time = ManualTime()
         let store = store(bench, time: time)
         let observer = RecordingObserver(store["A"].publish())
@@ -383,7 +338,7 @@ struct LiveRouteFetcherTests {
         let bench = try Bench(kind)
         let text = event(1, 100) + String(repeating: ":\n\n", count: 40) + event(2, 200)
         bench.on("GET", "/prices/A") { _ in
-            events(text).misbehaving(.drip(bytes: 3, every: .milliseconds(40)), .stall(afterBodyBytes: text.utf8.count))
+            .events(text).misbehaving(.drip(bytes: 3, every: .milliseconds(40)), .stall(afterBodyBytes: text.utf8.count))
         }
         let store = store(bench, idleTimeout: .seconds(600))
         let observer = RecordingObserver(store["A"].publish())
@@ -395,7 +350,7 @@ struct LiveRouteFetcherTests {
     func `L8: a connection that stalls is lost after the idle timeout`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/prices/A") { asked in
             let text = asked["Last-Event-ID"] == nil ? event(1, 100) : event(2, 200)
-            return events(text + "data: ").misbehaving(.stall(afterBodyBytes: text.utf8.count))
+            return .events(text + "data: ").misbehaving(.stall(afterBodyBytes: text.utf8.count))
         }
         let time = ManualTime()
         let store = store(bench, time: time, idleTimeout: .seconds(30))
@@ -409,7 +364,7 @@ struct LiveRouteFetcherTests {
     }
 
     @Test func `L8: an event that cannot be decoded is a typed error`() async throws {
-        let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in events("data: none\n\n") }
+        let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in .events("data: none\n\n") }
         let store = store(bench, attempts: 1)
         let error = try await remoteError { _ = try await store["A"].requireData() }
         #expect(error.code == .undecodable && error.stage == .decode)
@@ -418,7 +373,7 @@ struct LiveRouteFetcherTests {
     @Test func `L8: tokens are appended, and other events are skipped`() async throws {
         let bench = try Bench(.memory)
         let text = "event: start\ndata: x\n\nevent: ping\ndata: x\n\nevent: token\ndata: Hello,\n\nevent: token\ndata:  world\n\n"
-        bench.on("GET", "/x") { _ in events(text) }
+        bench.on("GET", "/x") { _ in .events(text) }
         let store = Store(
             cacher: MemoryCacher<String, String>(),
             fetcher: bench.host().liveFetcher(reading: { event in
@@ -436,7 +391,7 @@ struct LiveRouteFetcherTests {
     func `H20: a store sends a POST with a new idempotency key for each connection once`(_ isCut: Bool) async throws {
         let bench = try Bench(.memory)
         let text = event(1, 100) + "data: "
-        bench.on("POST", "/x") { _ in isCut ? events(text).misbehaving(.truncate(afterBodyBytes: text.utf8.count)) : events(text) }
+        bench.on("POST", "/x") { _ in isCut ? .events(text).misbehaving(.truncate(afterBodyBytes: text.utf8.count)) : .events(text) }
         let store = Store(
             cacher: MemoryCacher<String, Price>(),
             fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (_: String) in
@@ -453,14 +408,14 @@ struct LiveRouteFetcherTests {
     @Test(arguments: [false, true])
     func `H20: an event that cannot be read does not repeat the POST of a store`(_ hasKey: Bool) async throws {
         let bench = try Bench(.memory)
-        bench.on("POST", "/x") { _ in events("data: x\n\n") }
-        let fetcher: LiveRouteFetcher<String, String> = bench.host().liveFetcher(reading: { _ in throw NoError() }) { _ in
+        bench.on("POST", "/x") { _ in .events("data: x\n\n") }
+        let fetcher: LiveRouteFetcher<String, String> = bench.host().liveFetcher(reading: { _ in throw TestError() }) { _ in
             Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: hasKey ? .unique : nil))
         }
         let store = Store(
             cacher: MemoryCacher<String, String>(), fetcher: fetcher, policy: StorePolicy(retry: RetryPolicy(attempts: 3, base: .zero)))
         let error = try await remoteError { _ = try await store["A"].requireData() }
-        #expect(error.code == .undecodable && error.underlyingError is NoError)
+        #expect(error.code == .undecodable && error.underlyingError is TestError)
         #expect(bench.asked.count == 1)
     }
 
@@ -481,7 +436,7 @@ struct LiveRouteFetcherTests {
     }
 
     @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
-        let bench = try Bench(.memory, on: "POST", "/x") { _ in events("event: start\ndata: Hello\n\ndata:  world\n\n") }
+        let bench = try Bench(.memory, on: "POST", "/x") { _ in .events("event: start\ndata: Hello\n\ndata:  world\n\n") }
         let store = Store(
             cacher: MemoryCacher<String, String>(),
             fetcher: bench.host().liveFetcher(reading: { event in

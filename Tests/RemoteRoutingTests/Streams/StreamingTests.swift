@@ -7,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Bodies, lines and events while they arrive.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
@@ -15,10 +14,8 @@ struct StreamingTests {
         let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
         let bytes = try await bench.host().bytes(for: Route(path: "/x"))
         #expect(bytes.length == (kind.isReal ? 10 : nil))
-        var whole = Data()
-        for try await piece in bytes { whole.append(piece) }
-        #expect(whole == Data("0123456789".utf8))
-        #expect(try await bench.host().data(for: Route(path: "/x")) == whole)
+        #expect(try await bytes.whole() == Data("0123456789".utf8))
+        #expect(try await bench.host().data(for: Route(path: "/x")) == Data("0123456789".utf8))
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -107,21 +104,13 @@ struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `H20: events are read over several connections`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
-        let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
-        bench.on(
-            "GET", "/x", inTurn: event("retry: 7000\n\nid: 1\ndata: a\n\nid: 2\ndata: b\n\ndata: half"), event("id: 3\ndata: c\n\n"),
-            .status(204))
+        let first = "retry: 7000\n\nid: 1\ndata: a\n\nid: 2\ndata: b\n\ndata: half"
+        bench.on("GET", "/x", inTurn: .events(first), .events("id: 3\ndata: c\n\n"), .status(204))
         let time = ManualTime()
         let host = bench.host(time: time) { $0.timeouts = .init() }
-        let seen = WatchedState<[ServerSentEvent]>([])
-        let task = Task { for try await event in host.events(for: Route(path: "/x")) { seen.update { $0.append(event) } } }
-        for _ in 1...2 {
-            try await time.sleepers(atLeast: 1)
-            #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
-            time.advance(by: .seconds(7))
-        }
-        try await task.value
-        #expect(seen.current.map(\.data) == ["a", "b", "c"])
+        let task = Task { try await host.events(for: Route(path: "/x")).texts() }
+        for _ in 1...2 { try await time.advance(overSleepOf: .seconds(7)) }
+        #expect(try await task.value == ["a", "b", "c"])
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2", "3"])
         #expect(bench.asked.allSatisfy { $0["Accept"] == "text/event-stream" })
     }
@@ -170,12 +159,9 @@ struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `H20: a lost event stream continues on a new connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
-        let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
-        let lost = event("retry: 0\nid: 1\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 28))
-        bench.on("GET", "/x", inTurn: lost, event("data: c\n\n"), .status(204))
-        var seen: [String] = []
-        for try await event in bench.host().events(for: Route(path: "/x")) { seen.append(event.data) }
-        #expect(seen == ["a", "c"])
+        let lost = Bench.Response.events("retry: 0\nid: 1\ndata: a\n\ndata: b").misbehaving(.truncate(afterBodyBytes: 28))
+        bench.on("GET", "/x", inTurn: lost, .events("data: c\n\n"), .status(204))
+        #expect(try await bench.host().events(for: Route(path: "/x")).texts() == ["a", "c"])
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
     }
 
@@ -185,11 +171,7 @@ struct StreamingTests {
         bench.on("GET", "/y") { _ in .text("y") }
         let host = bench.host { $0.limits.concurrentStreams = 1 }
         var body: RemoteBytes? = try await host.bytes(for: Route(path: "/x"))
-        let second = Task {
-            var data = Data()
-            for try await piece in try await host.bytes(for: Route(path: "/y")) { data += piece }
-            return data
-        }
+        let second = Task { try await host.bytes(for: Route(path: "/y")).whole() }
         try await until("the second request waits, or is sent") { host.streamGate.waiterCount == 1 || bench.asked.count == 2 }
         #expect(bench.asked.count == 1)
         withExtendedLifetime(body) {}

@@ -1,8 +1,6 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRoutingTesting
 import StoreCore
 import StoreCoreTesting
@@ -13,7 +11,6 @@ import Trials
 
 private func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
-/// WebSockets over real connections.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct WebSocketTests {
     private let quiet = WebSocket.Options(pingInterval: nil)
@@ -72,10 +69,7 @@ struct WebSocketTests {
         let server = try SocketServer.echoing()
         let socket = try await open(server)
         let sent = (0..<50).map { WebSocket.Message.text(String(repeating: "\($0),", count: 1 + $0 * 100)) }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for message in sent { group.addTask { try await socket.send(message) } }
-            try await group.waitForAll()
-        }
+        try await atOnce(sent.count) { try await socket.send(sent[$0]) }
         var received: Set<WebSocket.Message> = []
         var iterator = socket.makeAsyncIterator()
         while received.count < sent.count, let message = try await iterator.next() { received.insert(message) }
@@ -296,8 +290,6 @@ struct WebSocketTests {
         try await server.frames.wait { $0.last == ClientFrame(first: 0x88, payload: [0x03, 0xE9]) ? () : nil }
     }
 
-    // MARK: Pings
-
     @Test func `H25: a server that does not answer pings is lost`() async throws {
         let server = try SocketServer.silent()
         let options = WebSocket.Options(pingInterval: .milliseconds(20))
@@ -325,8 +317,6 @@ struct WebSocketTests {
             }
         }
     }
-
-    // MARK: Connections
 
     @Test func `H25, W11: a proxy opens a tunnel for a socket`() async throws {
         let server = try SocketServer.echoing()
@@ -359,8 +349,6 @@ struct WebSocketTests {
         let head = server.heads.current[0]
         #expect(head.contains("\r\nAuthorization: Basic ") && head.contains("\r\nX-App: 1\r\n"))
     }
-
-    // MARK: Stores
 
     @Test func `H25: a store follows a socket, and connects again unless the server closes it normally`() async throws {
         let server = try SocketServer { peer in

@@ -1,6 +1,5 @@
 import Foundation
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRouting
 import RemoteRoutingTesting
 import StoreCore
@@ -62,7 +61,6 @@ final class Bench: Sendable {
         }
     }
 
-    /// Creates a bench with a handler of a method and a path.
     convenience init(
         _ kind: TransportKind = .session, on method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response
     ) throws {
@@ -70,13 +68,11 @@ final class Bench: Sendable {
         on(method, path, answer)
     }
 
-    /// Creates a bench that serves the responses in order, and repeats the last one.
     convenience init(_ kind: TransportKind = .session, on method: String, _ path: String, inTurn responses: Response...) throws {
         try self.init(kind)
         serve(method, path, responses)
     }
 
-    /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with {
             // A test of a deadline sets its own one, or controls the time.
@@ -86,19 +82,12 @@ final class Bench: Sendable {
     }
 
     /// Creates a host without deadlines; all of its random numbers are `unit`.
-    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost {
-        host(time: time) {
-            $0.timeouts = .init()
-            $0.random = { unit }
-        }
-    }
+    func host(time: any TimeSource = .system, unit: Double) -> RemoteHost { host(time: time).withoutDeadlines(unit: unit) }
 
-    /// The requests, in order.
     var asked: [Asked] { log.withLock(\.self) }
 
     func asked(_ path: String) -> [Asked] { asked.filter { $0.path == path } }
 
-    /// Sets the handler of a method and a path.
     func on(_ method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response) {
         answers.withLock { $0["\(method) \(path)"] = answer }
         guard kind.isReal, let method = LoopbackOrigin.Method(rawValue: method) else { return }
@@ -121,15 +110,12 @@ final class Bench: Sendable {
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
     }
 
-    /// Serves a response as soon as the gate is open.
     func on(_ method: String, _ path: String, behind gate: WatchedState<Bool>, _ response: Response) {
         on(method, path) { _ in
             do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
             return response
         }
     }
-
-    // MARK: Without a network
 
     private func answer(_ request: HTTPRequest) async throws -> MemoryTransport.Response {
         var fields = Dictionary(request.fields.fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
@@ -167,7 +153,7 @@ extension MemoryTransport.Response {
         for misbehavior in response.misbehaviors {
             switch misbehavior {
             case .resetBeforeHead: throw TransportFailure(.connectionLost, "reset before the head")
-            case .neverAnswer: try await Task.never()
+            case .neverAnswer: try await untilCanceled()
             case .truncate(let count), .reset(let count):
                 pieces = [body.prefix(count)]
                 failure = TransportFailure(.connectionLost, "truncated")
@@ -187,45 +173,103 @@ extension MemoryTransport.Response {
     }
 }
 
-extension Task where Success == Never, Failure == Never {
-    /// Waits until the task is canceled.
-    static func never() async throws {
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        for await _ in stream {}
-        continuation.finish()
-        throw Swift.CancellationError()
-    }
-}
-
 /// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
     do { try await operation() } catch let error as RemoteError { return error }
-    throw NoError()
+    throw TestError()
 }
 
-struct NoError: Error {}
+struct TestError: Error {}
 
-/// An interceptor that changes requests.
 struct Changing: RequestInterceptor {
-    var change: @Sendable (inout HTTPRequest) throws -> Void
-    func intercept(_ request: inout HTTPRequest) async throws { try change(&request) }
+    var change: @Sendable (inout HTTPRequest) async throws -> Void
+    func intercept(_ request: inout HTTPRequest) async throws { try await change(&request) }
 }
 
-/// A model that the tests decode.
+struct Reading: ResponseInterceptor {
+    var read: @Sendable (inout HTTPResponse, HTTPRequest) async throws -> Void
+    func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws { try await read(&response, request) }
+}
+
+/// A custom transport, which supports no options.
+struct CustomTransport: Transport {
+    var send: @Sendable (HTTPRequest, ExchangeLimits) async throws -> HTTPResponse
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse { try await send(request, limits) }
+}
+
 struct User: Codable, Hashable, Sendable {
     var id: Int
     var name: String
 }
 
 extension ManualTime {
-    /// Waits for sleepers, and advances the clocks.
     func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
         try await sleepers(atLeast: count, fileID: fileID, line: line)
         advance(by: duration)
     }
+
+    /// Waits for a sleeper, expects that the next deadline is a duration away, and advances the clocks to it.
+    func advance(overSleepOf duration: Duration, at location: SourceLocation = #_sourceLocation) async throws {
+        try await sleepers(atLeast: 1, fileID: location.fileID, line: location.line)
+        #expect(nextDeadline == now.advanced(by: duration), sourceLocation: location)
+        advanceToNextDeadline()
+    }
 }
 
-/// The resources of the process, as the system counts them.
+/// Runs an operation several times at once; returns the results in the order of their ends.
+@discardableResult
+func atOnce<Result: Sendable>(
+    _ count: Int, _ operation: @escaping @Sendable (_ number: Int) async throws -> Result
+) async throws -> [Result] {
+    try await withThrowingTaskGroup(of: Result.self) { group in
+        for number in 0..<count { group.addTask { try await operation(number) } }
+        var results: [Result] = []
+        for try await result in group { results.append(result) }
+        return results
+    }
+}
+
+extension AsyncSequence where Element == Data {
+    func whole() async throws -> Data {
+        var whole = Data()
+        for try await piece in self { whole += piece }
+        return whole
+    }
+}
+
+extension AsyncSequence where Element == ServerSentEvent {
+    func texts() async throws -> [String] {
+        var texts: [String] = []
+        for try await event in self { texts.append(event.data) }
+        return texts
+    }
+}
+
+extension Bench.Response {
+    static func events(_ text: String) -> Self { data(Data(text.utf8), type: "text/event-stream") }
+}
+
+extension LoopbackOrigin {
+    /// Responds to the requests of a path as soon as a number of them has arrived; returns the number of arrived ones.
+    @discardableResult
+    func meet(_ count: Int, at path: String = "/*", _ response: Response = .text("x")) -> WatchedState<Int> {
+        let arrived = WatchedState(0)
+        on(.get, path) { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= count ? () : nil }
+            return response
+        }
+        return arrived
+    }
+}
+
+/// Returns what a debugger shows of a value.
+func dumped(_ value: Any) -> String {
+    var text = ""
+    dump(value, to: &text)
+    return text
+}
+
 enum ProcessState {
     /// The resident memory in bytes; `nil` without a `/proc` file system.
     static var residentBytes: Int? {
@@ -237,7 +281,6 @@ enum ProcessState {
     static var openFiles: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
 }
 
-/// A transport that uses the network.
 enum RealTransport: String, Sendable, CustomTestStringConvertible {
     case urlSession, curl
 
@@ -246,7 +289,6 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
     /// The transports that this system supports. `LibraryTests` reports a missing libcurl as a skipped test.
     static let available: [RealTransport] = curlProblem == nil ? [.urlSession, .curl] : [.urlSession]
 
-    /// The reason that libcurl cannot be used; `nil` if it can.
     static let curlProblem: String? = {
         do {
             _ = try RealTransport.curl.make()
@@ -276,14 +318,12 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Creates a host for a port of this machine.
     func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
         RemoteHost(port, over: try make()).with(change)
     }
 }
 
 extension RouteOptions.Timeouts {
-    /// Deadlines that only a hang reaches.
     static let untilHang = RouteOptions.Timeouts(head: hangLimit, idle: hangLimit, overall: hangLimit)
 }
 
@@ -318,9 +358,22 @@ extension RemoteHost {
         self.init(configuration, transport: transport, limits: limits, time: time)
         if time is SystemTime { timeouts = .untilHang }
     }
+
+    /// Returns a host that keeps the entries of its log.
+    func logged(bodyBytes: Int = 0) -> (RemoteHost, WatchedState<[ExchangeLog.Entry]>) {
+        let entries = WatchedState<[ExchangeLog.Entry]>([])
+        return (logging(to: ExchangeLog(bodyBytes: bodyBytes) { entry in entries.update { $0.append(entry) } }), entries)
+    }
+
+    /// Returns a host without deadlines; all of its random numbers are `unit`.
+    func withoutDeadlines(unit: Double) -> RemoteHost {
+        with {
+            $0.timeouts = .init()
+            $0.random = { unit }
+        }
+    }
 }
 
-/// A transport that counts its running exchanges.
 protocol CountedTransport: Transport {
     var exchangeCount: Int { get }
 }
@@ -331,6 +384,5 @@ extension CurlTransport: CountedTransport {}
 #endif
 
 extension RealTransport {
-    /// The kind of a bench with this transport.
     var kind: TransportKind { self == .curl ? .curl : .session }
 }

@@ -12,27 +12,32 @@ final class RawServer: Sendable {
     private let listener: Int32
     private let accepted = WatchedState(0)
 
-    /// The number of accepted connections.
     var acceptedConnections: Int { accepted.current }
 
-    /// - Parameters:
-    ///   - host: The last number of the address 127.0.0.
-    ///   - port: The port; 0 for any.
-    init(host: UInt8 = 1, port: UInt16 = 0, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(host)).bigEndian
-        address.sin_port = port.bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, $0, &size) == 0
-            }
+    /// Creates a server at the address 127.0.0.`host`.
+    convenience init(host: UInt8 = 1, port: UInt16 = 0, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
+        let listener = RawConnection.makeSocket()
+        let (isBound, bound) = withLoopbackAddress(host: host, port: port) { address, size in
+            bind(listener, address, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, address, &size) == 0
         }
         guard listener >= 0, isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-        self.listener = listener
-        self.port = UInt16(bigEndian: address.sin_port)
+        self.init(listener, bound, serve)
+    }
+
+    convenience init(path: String, _ serve: @escaping @Sendable (RawConnection) -> Void) throws {
+        let listener = RawConnection.makeSocket(AF_UNIX)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let isBound = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+        guard listener >= 0, isBound == 0, listen(listener, 128) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
+        self.init(listener, 0, serve)
+    }
+
+    private init(_ listener: Int32, _ port: UInt16, _ serve: @escaping @Sendable (RawConnection) -> Void) {
+        (self.listener, self.port) = (listener, port)
         Thread { [accepted] in
             while true {
                 let connection = accept(listener, nil, nil)
@@ -71,7 +76,6 @@ final class RawServer: Sendable {
     deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
-/// A connection of a ``RawServer``.
 struct RawConnection: Sendable {
     let socket: Int32
     /// The number of the connection, counting from 1.
@@ -100,13 +104,11 @@ struct RawConnection: Sendable {
         return count - left
     }
 
-    /// Reads until the connection ends.
     func drain() {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while recv(socket, &buffer, buffer.count, 0) > 0 {}
     }
 
-    /// Closes the sending direction of the connection.
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     func send(_ text: String) { _ = sends(text) }
@@ -127,24 +129,70 @@ struct RawConnection: Sendable {
     }
 }
 
+/// Passes the address 127.0.0.`host` to a function; returns its result, and the port that the address has then.
+func withLoopbackAddress<Result>(
+    host: UInt8 = 1, port: UInt16 = 0, _ use: (UnsafeMutablePointer<sockaddr>, inout socklen_t) -> Result
+) -> (Result, UInt16) {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = (UInt32(0x7F00_0000) | UInt32(host)).bigEndian
+    address.sin_port = port.bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { use($0, &size) }
+    }
+    return (result, UInt16(bigEndian: address.sin_port))
+}
+
 extension RawConnection {
-    /// Connects to a port of this machine.
+    static func makeSocket(_ family: Int32 = AF_INET, flags: Int32 = 0) -> Int32 {
+        Glibc.socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | flags, 0)
+    }
+
     init?(to port: UInt16) {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-        guard isConnected else {
+        let descriptor = RawConnection.makeSocket()
+        guard withLoopbackAddress(port: port, { connect(descriptor, $0, $1) == 0 }).0 else {
             close(descriptor)
             return nil
         }
         self.init(socket: descriptor, number: 0)
+    }
+}
+
+extension RawConnection {
+    /// Forwards received bytes until their end, or until a change returns false.
+    private func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        var offset = 0
+        while true {
+            let count = recv(socket, &buffer, buffer.count, 0)
+            guard count > 0 else { return }
+            var bytes = Array(buffer[..<count])
+            let goesOn = change(&bytes, offset)
+            offset += count
+            guard other.sends(bytes), goesOn else { return }
+        }
+    }
+
+    /// Connects to a port of this machine, and forwards bytes both ways until its side ends, or until a change of its bytes returns false.
+    func relay(to port: UInt16, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
+        guard let server = RawConnection(to: port) else { return drain() }
+        relay(to: server, change)
+        close(server.socket)
+    }
+
+    /// Forwards bytes both ways until the server's side ends, or until a change of its bytes returns false.
+    func relay(to server: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool = { _, _ in true }) {
+        let ended = DispatchSemaphore(value: 0)
+        Thread {
+            pass(to: server) { _, _ in true }
+            shutdown(server.socket, Int32(SHUT_WR))
+            ended.signal()
+        }.start()
+        server.pass(to: self, change)
+        shutdown(socket, Int32(SHUT_RDWR))
+        shutdown(server.socket, Int32(SHUT_RDWR))
+        ended.wait()
     }
 }
 
@@ -159,11 +207,8 @@ struct ClientFrame: Hashable, Sendable {
 /// A server of WebSockets, which runs a closure for each connection.
 final class SocketServer: Sendable {
     private let server: RawServer
-    /// The heads of the handshakes.
     let heads = WatchedState<[String]>([])
-    /// The frames of all connections.
     let frames = WatchedState<[ClientFrame]>([])
-    /// The number of connections that have ended.
     let ended = WatchedState(0)
 
     init(_ serve: @escaping @Sendable (SocketPeer) -> Void) throws {
@@ -175,7 +220,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// A server that sends every message back.
     static func echoing() throws -> SocketServer {
         try SocketServer { peer in
             peer.accept()
@@ -183,7 +227,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// A server that only reads.
     static func silent() throws -> SocketServer {
         try SocketServer { peer in
             peer.accept()
@@ -200,7 +243,6 @@ final class SocketServer: Sendable {
         }
     }
 
-    /// Returns a frame of the server.
     static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         let size = payload.count < 126 ? 0 : payload.count < 65_536 ? 2 : 8
         let short = size == 0 ? UInt8(payload.count) : size == 2 ? 126 : 127
@@ -208,7 +250,6 @@ final class SocketServer: Sendable {
     }
 }
 
-/// A connection of a ``SocketServer``.
 struct SocketPeer: Sendable {
     let connection: RawConnection
     let head: String
@@ -276,35 +317,14 @@ extension RawConnection {
 /// An HTTP server on a Unix domain socket, which sends back the first line and the body of each request.
 final class UnixServer: Sendable {
     let path: String
-    private let listener: Int32
-    private let accepted = WatchedState(0)
+    private let server: RawServer
 
-    /// The number of accepted connections.
-    var acceptedConnections: Int { accepted.current }
+    var acceptedConnections: Int { server.acceptedConnections }
 
     init(_ path: String) throws {
         self.path = path
-        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-        let isBound = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
-        }
-        guard listener >= 0, isBound == 0, listen(listener, 128) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
-        Thread { [accepted, listener] in
-            while case let connection = accept(listener, nil, nil), connection >= 0 {
-                accepted.update { $0 += 1 }
-                Thread {
-                    UnixServer.serve(RawConnection(socket: connection, number: 0))
-                    close(connection)
-                }.start()
-            }
-            close(listener)
-        }.start()
+        server = try RawServer(path: path) { UnixServer.serve($0) }
     }
-
-    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
     private static func serve(_ connection: RawConnection) {
         while let head = connection.readHead() {
@@ -328,18 +348,12 @@ final class LoopbackProxy: Sendable {
     private let server: RawServer
     private let heads = WatchedState<[String]>([])
 
-    /// The proxy's port.
     var port: Int { Int(server.port) }
 
     /// The heads of the requests to the proxy; of SOCKS the addresses.
     var requests: [String] { heads.current }
 
-    /// Makes a proxy.
-    ///
-    /// - Parameters:
-    ///   - authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
-    ///   - host: The last number of the address 127.0.0.
-    ///   - port: The port; 0 for any.
+    /// - Parameter authorization: The value of `Proxy-Authorization` that is wanted, or the user and password of SOCKS.
     init(wanting authorization: String? = nil, host: UInt8 = 1, port: UInt16 = 0) throws {
         server = try RawServer(host: host, port: port) { [heads] connection in
             var first: UInt8 = 0
@@ -375,7 +389,7 @@ final class LoopbackProxy: Sendable {
                 let lines = head.components(separatedBy: "\r\n").dropFirst().filter { !$0.hasPrefix("Proxy-") }
                 origin.send("\(words[0]) \(path) HTTP/1.1\r\n" + lines.joined(separator: "\r\n"))
             }
-            return relay(connection, origin)
+            return connection.relay(to: origin)
         }
     }
 
@@ -407,29 +421,7 @@ final class LoopbackProxy: Sendable {
         guard let origin = RawConnection(to: port) else { return send([5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) }
         defer { close(origin.socket) }
         send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
-        relay(connection, origin)
-    }
-
-    /// Copies bytes both ways until both sides have ended.
-    private static func relay(_ one: RawConnection, _ other: RawConnection) {
-        let isOver = DispatchSemaphore(value: 0)
-        for (source, target) in [(one.socket, other.socket), (other.socket, one.socket)] {
-            Thread {
-                var buffer = [UInt8](repeating: 0, count: 65_536)
-                copying: while case let count = recv(source, &buffer, buffer.count, 0), count > 0 {
-                    var sent = 0
-                    while sent < count {
-                        let more = buffer[sent..<count].withUnsafeBytes { send(target, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-                        guard more > 0 else { break copying }
-                        sent += more
-                    }
-                }
-                shutdown(target, Int32(SHUT_WR))
-                isOver.signal()
-            }.start()
-        }
-        isOver.wait()
-        isOver.wait()
+        connection.relay(to: origin)
     }
 }
 #endif

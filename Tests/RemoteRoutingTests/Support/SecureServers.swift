@@ -1,10 +1,19 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import RemoteRouting
 import StoreCore
 import Testing
 import Trials
+
+extension Trait where Self == ConditionTrait {
+    static var needsNginx: Self {
+        .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing")
+    }
+
+    static var needsFrames: Self {
+        .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing")
+    }
+}
 
 /// A host at a port of this machine that trusts the authority of the tests.
 func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
@@ -32,16 +41,10 @@ final class NginxServer {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Why it cannot be used; `nil` where it can.
     static let problem: String? =
         path == nil ? "nginx is not installed" : TestCertificates.problem
 
-    /// Starts a server.
-    ///
-    /// - Parameters:
-    ///   - http2: Whether it offers HTTP/2.
-    ///   - streams: How many streams a connection may have.
-    ///   - upstream: The port of a server for `/up`.
+    /// - Parameter upstream: The port of a server for `/up`.
     init(http2: Bool = true, streams: Int = 256, upstream: UInt16 = 1) async throws {
         let certificates = try TestCertificates.made.get()
         reserved = try ClosedPort()
@@ -79,7 +82,6 @@ final class NginxServer {
     func end() { process.kill() }
 }
 
-/// Whether a server accepts connections on a port of this machine.
 func isListening(_ port: Int) -> Bool {
     guard let connection = RawConnection(to: UInt16(port)) else { return false }
     close(connection.socket)
@@ -94,12 +96,9 @@ final class FrameServer {
     let port: Int
     private let process: ChildProcess
 
-    /// Why it cannot be used; `nil` where it can.
     static let problem: String? =
         ChildProcess.pythons.isEmpty ? "python3 is not installed" : TestCertificates.problem
 
-    /// Starts a server.
-    ///
     /// - Parameter plan: What it does with the requests of a connection; see the script. With `+`, it offers HTTP/1.1 too; the responses of
     ///   this version are complete, and those to `/meet4` and `/meet16` begin as soon as there are as many requests. With `+-`, there is no
     ///   response of this version.
@@ -113,13 +112,11 @@ final class FrameServer {
         self.process = process
     }
 
-    /// Starts a server, and creates a host for it that makes one attempt.
     static func serving(_ plan: String) async throws -> (FrameServer, RemoteHost) {
         let server = try await FrameServer(plan)
         return (server, try secureHost(server.port) { $0.retry = .never })
     }
 
-    /// Ends the server, and returns the numbers of lines that it has written.
     func ending() -> (connections: Int, requests: Int) {
         process.kill()
         let lines = process.rest.split(separator: "\n")

@@ -32,10 +32,8 @@ struct TestCertificates: Sendable {
         case client, foreignClient, expiredClient
     }
 
-    /// What is made; an error where OpenSSL is missing.
     static let made = Result { try TestCertificates() }
 
-    /// Why there are none; `nil` where there are.
     static let problem: String? = {
         do {
             _ = try made.get()
@@ -49,16 +47,13 @@ struct TestCertificates: Sendable {
 
     private var directory: URL { TestCertificates.directory }
 
-    /// The file of a certificate.
     func certificate(_ name: Name) -> URL { directory.appending(path: "\(name.rawValue).pem") }
 
-    /// The file of the private key.
     func key(_ name: Name) -> URL { directory.appending(path: "\(name.rawValue).key") }
 
     /// The authority that signed most of them.
     var authority: URL { directory.appending(path: "a.pem") }
 
-    /// The other authority.
     var otherAuthority: URL { directory.appending(path: "b.pem") }
 
     /// The key of ``Name/client``, encrypted with the password "geheim".
@@ -147,9 +142,7 @@ struct TestCertificates: Sendable {
 }
 
 #if os(Linux)
-/// A real origin behind TLS, and hosts that talk to it over libcurl.
 final class TrustBench: Sendable {
-    /// Why the tests on it do not run; `nil` where they do.
     static var problem: String? { RealTransport.curlProblem ?? TestCertificates.problem }
 
     let certificates: TestCertificates
@@ -172,6 +165,22 @@ final class TrustBench: Sendable {
         tls.authorities = try TLSOptions.Authorities(contentsOf: certificates.authority)
         try change(&tls)
         return tls
+    }
+
+    static func demanding(_ version: TLSFront.Settings.Version, to origin: LoopbackOrigin? = nil) throws -> TrustBench {
+        let certificates = try TestCertificates.made.get()
+        return try TrustBench(to: origin) {
+            $0.versions = version.rawValue...version.rawValue
+            $0.clientAuthorities = certificates.authority
+        }
+    }
+
+    func client(_ name: TestCertificates.Name = .client, key: URL? = nil, password: String? = nil) throws -> TLSOptions {
+        try options {
+            $0.clientCertificate = try TLSOptions.ClientCertificate(
+                pem: Data(contentsOf: certificates.certificate(name)), key: Data(contentsOf: key ?? certificates.key(name)),
+                password: password)
+        }
     }
 
     /// A host at the server; without options one that trusts the authority.

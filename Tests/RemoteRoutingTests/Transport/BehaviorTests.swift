@@ -210,15 +210,13 @@ struct BehaviorTests {
     func `H6: delays between attempts do not exceed the deadline`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/x") { _ in .status(503) }
         let time = ManualTime()
-        let events = WatchedState<[ExchangeLog.Entry.Event]>([])
-        let host = bench.host(time: time) {
+        let (host, entries) = bench.host(time: time) {
             $0.timeouts = .init(overall: .seconds(60))
             $0.retry = .exponential(attempts: 1000, base: .seconds(40), cap: .seconds(40))
             $0.random = { 1 }
-            $0.log = ExchangeLog { entry in events.update { $0.append(entry.event) } }
-        }
+        }.logged()
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        try await events.wait { $0.contains(.waiting(.seconds(40))) ? () : nil }
+        try await entries.wait { $0.contains { $0.event == .waiting(.seconds(40)) } ? () : nil }
         time.advance(by: .seconds(40))
         let error = try await remoteError { _ = try await task.value }
         #expect(error.status == 503 && error.attempts == 2 && bench.asked.count == 2, "\(error)")
@@ -242,11 +240,7 @@ struct WireFormTests {
     private func answer(_ text: String, _ transport: RealTransport, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
         let origin = try LoopbackOrigin { _ in .verbatim(text.replacing("\n", with: "\r\n")) }
         defer { withExtendedLifetime(origin) {} }
-        let host = try transport.host(origin.port)
-        return try await host.with {
-            $0.retry = .never; $0.timeouts = .untilHang
-        }
-        .dataResponse(for: Route(path: "/x", method: method))
+        return try await transport.host(origin.port) { $0.retry = .never }.dataResponse(for: Route(path: "/x", method: method))
     }
 
     @Test(

@@ -1,7 +1,5 @@
 #if os(Linux)
-import Dispatch
 import Foundation
-import Glibc
 import LoopbackOrigin
 import StoreCore
 import Testing
@@ -11,9 +9,7 @@ import Trials
 @testable import RemoteRouting
 
 /// HTTP/2 bodies without a length, and servers with HTTP/2 only.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsFrames, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2BodyTests {
     private static let broken = ["no-error", "no-error-at-once", "too-long-frame", "garbage-in-body", "wrong-padding"]
 
@@ -59,10 +55,7 @@ struct HTTP2BodyTests {
     @Test(.disabled(if: RealTransport.hasLibcurl7, "libcurl 7 does not name frames"))
     func `W7: of the streams of a connection, only the one that is reset is cut`() async throws {
         let (server, host) = try await FrameServer.serving("no-error-of-last")
-        let bodies = await withTaskGroup(of: Data?.self) { group in
-            for _ in 0..<10 { group.addTask { try? await host.data(for: Route(path: "/x")) } }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
+        let bodies = try await atOnce(10) { _ in try? await host.data(for: Route(path: "/x")) }
         #expect(bodies.count { $0 == Data("whole".utf8) } == 9 && bodies.count { $0 == nil } == 1, "\(bodies)")
         _ = server.ending()
     }
@@ -90,9 +83,8 @@ struct HTTP2BodyTests {
         let (server, host) = try await FrameServer.serving("empty-last-frame")
         for _ in 0..<2 {
             let bytes = try await host.bytes(for: Route(path: "/x"))
-            var whole = Data()
-            for try await chunk in bytes { whole.append(contentsOf: chunk) }
-            #expect(whole == Data("whole".utf8) && bytes.metrics?.version == .http2)
+            #expect(try await bytes.whole() == Data("whole".utf8))
+            #expect(bytes.metrics?.version == .http2)
         }
         let file = temporaryURL()
         _ = try await host.download(Route(path: "/x"), to: file)
@@ -119,23 +111,16 @@ struct HTTP2BodyTests {
 }
 
 /// Exchanges that wait for the connection of another one, which comes to nothing.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsNginx, .timeLimit(.minutes(hangMinutes)))
 struct WaitingExchangeTests {
-    private func codes(_ host: RemoteHost, _ count: Int) async -> [RemoteError.Code?] {
-        await withTaskGroup(of: RemoteError.Code?.self) { group in
-            for _ in 0..<count {
-                group.addTask {
-                    do {
-                        _ = try await host.data(for: Route(path: "/x"))
-                        return nil
-                    } catch {
-                        return (error as? RemoteError)?.code
-                    }
-                }
+    private func codes(_ host: RemoteHost, _ count: Int) async throws -> [RemoteError.Code?] {
+        try await atOnce(count) { _ in
+            do {
+                _ = try await host.data(for: Route(path: "/x"))
+                return nil
+            } catch let error as RemoteError {
+                return error.code
             }
-            return await group.reduce(into: []) { $0.append($1) }
         }
     }
 
@@ -144,10 +129,10 @@ struct WaitingExchangeTests {
         // Until its end, no other server gets the port.
         defer { withExtendedLifetime(server) {} }
         let host = try secureHost(server.port) { $0.retry = .never }
-        #expect(await codes(host, 50) == Array(repeating: nil, count: 50))
+        #expect(try await codes(host, 50) == Array(repeating: nil, count: 50))
         server.end()
         try await until("nothing listens") { !isListening(server.port) }
-        let failed = await codes(host, 50)
+        let failed = try await codes(host, 50)
         // The end of a connection may not have arrived yet when an exchange takes the connection.
         #expect(failed.allSatisfy { $0 == .connectionRefused || $0 == .connectionLost }, "\(failed)")
         let transport = try #require(host.transport as? CurlTransport)
@@ -157,27 +142,11 @@ struct WaitingExchangeTests {
     /// A server in between that passes nothing on to the clients of some connections, by their numbers.
     private func relay(to nginx: NginxServer, _ isSilent: @escaping @Sendable (Int) -> Bool) throws -> RawServer {
         let port = UInt16(nginx.port)
-        let count = Lock(0)
         return try RawServer { client in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
-            guard let other = RawConnection(to: port) else { return client.drain() }
-            let ended = DispatchSemaphore(value: 0)
-            Thread {
-                client.pass(to: other) { _, _ in true }
-                shutdown(other.socket, Int32(SHUT_RDWR))
-                ended.signal()
-            }.start()
-            other.pass(to: client) { bytes, _ in
-                if isSilent(number) { bytes = [] }
+            client.relay(to: port) { bytes, _ in
+                if isSilent(client.number) { bytes = [] }
                 return true
             }
-            shutdown(client.socket, Int32(SHUT_RDWR))
-            shutdown(other.socket, Int32(SHUT_RDWR))
-            ended.wait()
-            close(other.socket)
         }
     }
 
@@ -196,7 +165,7 @@ struct WaitingExchangeTests {
         // A busy machine may need longer than the first limits for a handshake.
         var limit = Duration.seconds(1)
         while results.count < 10, !results.contains(nil) {
-            results += await codes(patient.with { $0.timeouts.head = limit }, 1)
+            results += try await codes(patient.with { $0.timeouts.head = limit }, 1)
             limit = limit * 2
         }
         waiting.cancel()
@@ -214,7 +183,7 @@ struct WaitingExchangeTests {
         let host = try secureHost(Int(server.port)) { $0.retry = .never }
         let stalled = Task { try await host.send("/x") }
         try await until("the first connection is there") { server.acceptedConnections == 1 }
-        #expect(await codes(host, 20) == Array(repeating: nil, count: 20))
+        #expect(try await codes(host, 20) == Array(repeating: nil, count: 20))
         stalled.cancel()
         _ = await stalled.result
     }

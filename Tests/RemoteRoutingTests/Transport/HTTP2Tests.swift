@@ -25,23 +25,13 @@ struct HTTP2OfferTests {
     }
 }
 
-/// HTTP/2 with nginx.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsNginx, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2Tests {
     /// Sends concurrent requests; returns nginx's numbers of their connections and their versions.
     private func burst(_ host: RemoteHost, _ count: Int, path: RoutePath = "/x") async throws -> (Set<String>, Set<ExchangeMetrics.Version>)
     {
-        try await withThrowingTaskGroup(of: RemoteResponse<Data>.self) { group in
-            for _ in 0..<count { group.addTask { try await host.dataResponse(for: Route(path: path)) } }
-            var (connections, versions): (Set<String>, Set<ExchangeMetrics.Version>) = ([], [])
-            for try await response in group {
-                connections.insert(String(decoding: response.value, as: UTF8.self))
-                if let version = response.metrics?.version { versions.insert(version) }
-            }
-            return (connections, versions)
-        }
+        let responses = try await atOnce(count) { _ in try await host.dataResponse(for: Route(path: path)) }
+        return (Set(responses.map { String(decoding: $0.value, as: UTF8.self) }), Set(responses.compactMap(\.metrics?.version)))
     }
 
     /// The most connections that concurrent requests may use: one, and another for each handshake that the others did not wait for.
@@ -50,14 +40,8 @@ struct HTTP2Tests {
     }
 
     @Test func `W9: 200 concurrent GETs use one connection`() async throws {
-        // Responds only after all requests have arrived.
-        let arrived = WatchedState(0)
         let origin = try LoopbackOrigin()
-        origin.on(.get, "/up") { _ in
-            arrived.update { $0 += 1 }
-            _ = try? await arrived.wait { $0 >= 200 ? () : nil }
-            return .text("all")
-        }
+        let arrived = origin.meet(200, at: "/up", .text("all"))
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
         let start = ContinuousClock.now
@@ -70,14 +54,9 @@ struct HTTP2Tests {
     }
 
     @Test func `W9: 200 concurrent GETs that all wait for their first response use one connection`() async throws {
-        let arrived = WatchedState(0)
         let origin = try LoopbackOrigin()
-        origin.on(.get, "/up") { _ in
-            arrived.update { $0 += 1 }
-            // libcurl assumes 100 streams until it learns the server's limit.
-            _ = try? await arrived.wait { $0 >= 90 ? () : nil }
-            return .text("all")
-        }
+        // libcurl assumes 100 streams until it learns the server's limit.
+        let arrived = origin.meet(90, at: "/up", .text("all"))
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
         let start = ContinuousClock.now
@@ -109,12 +88,8 @@ struct HTTP2Tests {
     @Test(arguments: [false, true])
     func `W9: without HTTP 2, the version is HTTP 1.1`(_ isOffered: Bool) async throws {
         // No request has a response before another one has arrived over a connection of its own.
-        let arrived = WatchedState(0)
-        let origin = try LoopbackOrigin { _ in
-            arrived.update { $0 += 1 }
-            let isBesideAnother = try? await arrived.wait { $0 >= 2 ? true : nil }
-            return .text(isBesideAnother == true ? "two" : "one")
-        }
+        let origin = try LoopbackOrigin()
+        origin.meet(2, .text("two"))
         let server = try await NginxServer(http2: isOffered, upstream: origin.port)
         let host = try secureHost(server.port) { $0.allowsHTTP2 = !isOffered }
         let (bodies, versions) = try await burst(host, 20, path: "/up/x")
@@ -200,9 +175,7 @@ struct HTTP2Tests {
 }
 
 /// HTTP/2 with a server that ends streams and connections.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsFrames, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2FaultTests {
     private func host(_ server: FrameServer) throws -> RemoteHost { try secureHost(server.port) { $0.retry = .never } }
 
@@ -264,10 +237,8 @@ struct HTTP2FaultTests {
         let (server, host) = try await FrameServer.serving("good")
         #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
         for _ in 0..<10 {
-            try await withThrowingTaskGroup(of: Data.self) { group in
-                for _ in 0..<20 { group.addTask { try await host.data(for: Route(path: "/x")) } }
-                for try await data in group { #expect(!data.isEmpty) }
-            }
+            let bodies = try await atOnce(20) { _ in try await host.data(for: Route(path: "/x")) }
+            #expect(!bodies.contains(Data()))
         }
         let (connections, requests) = server.ending()
         #expect(connections <= 3 && requests == 201, "\(connections) connections, \(requests) requests")
@@ -277,10 +248,8 @@ struct HTTP2FaultTests {
     func `W9: requests after a GOAWAY use another connection`(_ plan: String) async throws {
         let server = try await FrameServer(plan)
         let host = try host(server).with { $0.retry = .exponential(attempts: 3, base: .zero) }
-        try await withThrowingTaskGroup(of: Data.self) { group in
-            for _ in 0..<20 { group.addTask { try await host.data(for: Route(path: "/x")) } }
-            for try await data in group { #expect(!data.isEmpty) }
-        }
+        let bodies = try await atOnce(20) { _ in try await host.data(for: Route(path: "/x")) }
+        #expect(!bodies.contains(Data()))
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x")) == Data("2".utf8)) }
         let (connections, requests) = server.ending()
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")

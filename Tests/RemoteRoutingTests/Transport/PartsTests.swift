@@ -95,8 +95,7 @@ struct PartsTests {
         for _ in 0..<60 { exchange.receive(piece) }
         exchange.finish()
         let reply = try await exchange.response()
-        var whole = Data()
-        for try await some in reply.body { whole.append(some) }
+        let whole = try await reply.body.whole()
         #expect(whole.count == 3_000_000 && whole.suffix(50_000) == piece)
     }
 
@@ -141,10 +140,8 @@ struct PartsTests {
         time.advance(by: .seconds(5))
         let late = exchange()
         #expect(!late.mayBegin())
-        await #expect { try await late.response() } throws: {
-            guard let failure = $0 as? TransportFailure else { return false }
-            return failure.code == .overallTimedOut && !failure.mayHaveArrived
-        }
+        let failure = await #expect(throws: TransportFailure.self) { try await late.response() }
+        #expect(failure?.code == .overallTimedOut && failure?.mayHaveArrived == false)
     }
 
     @Test func `H6: the idle deadline holds after a pause that was longer`() async throws {
@@ -233,9 +230,7 @@ struct PartsTests {
             $0.limits.memoryBytes = 1000
             $0.limits.spillBytes = 0
         }
-        var read = Data()
-        for try await piece in try await host.bytes(for: Route(path: "/x")) { read.append(piece) }
-        #expect(read == content)
+        #expect(try await host.bytes(for: Route(path: "/x")).whole() == content)
     }
 }
 
@@ -269,10 +264,9 @@ struct MetricsTests {
 
     @Test func `W10: metrics of several exchanges are those of the last one`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .json("[1,2,3]"))
-        let entries = WatchedState<[ExchangeLog.Entry]>([])
-        let host = RemoteHost("a.example", transport: transport).with {
+        let (host, entries) = RemoteHost("a.example", transport: transport).with {
             $0.retry = .exponential(attempts: 2, base: .zero)
-        }.logging(to: ExchangeLog { entry in entries.update { $0.append(entry) } })
+        }.logged()
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
         #expect(response.metrics?.decodedBodyBytes == 7 && response.attempts == 2)
         #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])
@@ -367,9 +361,7 @@ struct MetricsTests {
         #expect(packed < 10_000 && metrics.decodedBodyBytes == 100_000)
         let bytes = try await host.bytes(for: Route(path: "/x"))
         #expect(bytes.response.metrics == nil)
-        var count = 0
-        for try await piece in bytes { count += piece.count }
-        #expect(count == 100_000)
+        #expect(try await bytes.whole().count == 100_000)
         #expect(bytes.metrics?.receivedBodyBytes == packed && bytes.metrics?.decodedBodyBytes == 100_000)
     }
 

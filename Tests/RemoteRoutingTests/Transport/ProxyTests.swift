@@ -18,9 +18,8 @@ struct ProxyOptionTests {
             .http("ada:secret@proxy.example", port: 1, credentials: ProxyOptionTests.credentials),
         ] {
             let host = RemoteHost("a.example").with { $0.proxy = options }
-            var text = "\(options) \(String(reflecting: options)) \(String(reflecting: host))"
-            dump(host, to: &text)
-            dump(ProxyOptionTests.credentials, to: &text)
+            let dumps = dumped(host) + dumped(ProxyOptionTests.credentials)
+            let text = "\(options) \(String(reflecting: options)) \(String(reflecting: host)) \(dumps)"
             #expect(!text.contains("secret") && !text.contains("ada"), "\(text)")
         }
         #expect("\(ProxyOptions.http("[::1]", port: 3128))" == "HTTP proxy at port 3128 of [::1]")
@@ -186,8 +185,6 @@ struct ProxyTests {
         #expect(origin.acceptedConnections == 0)
     }
 
-    // MARK: With TLS and squid
-
     @Test(.enabled(if: NginxServer.problem == nil, "nginx or OpenSSL is missing"))
     func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()
@@ -224,7 +221,6 @@ final class SquidProxy {
 
     var port: Int { reserved.number }
 
-    /// The reason why squid cannot be used; `nil` if it can.
     static let problem: String? = FileManager.default.isExecutableFile(atPath: "/usr/sbin/squid") ? nil : "squid is not installed"
 
     init(allowing ports: [Int]) async throws {

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import LoopbackOrigin
 import RemoteRoutingTesting
@@ -9,16 +8,13 @@ import Trials
 @testable import RemoteHTTP
 @testable import RemoteRouting
 
-/// Request bodies from asynchronous sequences.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SequenceBodyTests {
-    private struct Broken: Error {}
-
     /// Returns a sequence of pieces, which fails after the last one if it breaks.
     private static func sequence(_ pieces: [Data], breaks: Bool = false) -> AsyncThrowingStream<Data, any Error> {
         AsyncThrowingStream { continuation in
             for piece in pieces { continuation.yield(piece) }
-            continuation.finish(throwing: breaks ? Broken() : nil)
+            continuation.finish(throwing: breaks ? TestError() : nil)
         }
     }
 
@@ -69,10 +65,10 @@ struct SequenceBodyTests {
         for pieces in [[], [Data(count: 1000)]] {
             let body = HTTPBodyStream(SequenceBodyTests.sequence(pieces, breaks: true), length: length)
             let error = try await remoteError { try await bench.host().send(post(body, .put)) }
-            #expect(error.code == .bodyUnreadable && error.underlyingError is Broken && !error.isRetryable)
+            #expect(error.code == .bodyUnreadable && error.underlyingError is TestError && !error.isRetryable)
         }
-        let unmade = HTTPBodyStream { () throws -> AsyncStream<Data> in throw Broken() }
-        #expect(try await remoteError { try await bench.host().send(post(unmade, .put)) }.underlyingError is Broken)
+        let unmade = HTTPBodyStream { () throws -> AsyncStream<Data> in throw TestError() }
+        #expect(try await remoteError { try await bench.host().send(post(unmade, .put)) }.underlyingError is TestError)
         if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
         #expect(bench.asked.isEmpty)
     }
@@ -185,14 +181,12 @@ struct SequenceBodyTests {
 /// Bodies that are produced while they are sent.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SendingBodyTests {
-    struct Broken: Error {}
-
     private func stream(_ pieces: [Data], length: Int64?, breaks: Bool = false) -> HTTPBodyStream {
         HTTPBodyStream(length: length, isReplayable: true) {
             let parts = Parts(pieces)
             return { _ in
                 if let piece = parts.next() { return piece }
-                if breaks { throw Broken() }
+                if breaks { throw TestError() }
                 return nil
             }
         }
@@ -216,32 +210,24 @@ struct SendingBodyTests {
 
     @Test func `a body stream that cannot be read reports its error once`() {
         let failures = WatchedState(0)
-        let stream = BodyInputStream({ _ in throw Broken() }, onFailure: { _ in failures.update { $0 += 1 } })
+        let stream = BodyInputStream({ _ in throw TestError() }, onFailure: { _ in failures.update { $0 += 1 } })
         stream.open()
-        #expect(stream.streamStatus == .error && stream.streamError is Broken)
+        #expect(stream.streamStatus == .error && stream.streamError is TestError)
         var bytes: [UInt8] = [0]
         #expect(stream.read(&bytes, maxLength: 1) == -1)
         #expect(failures.current == 1)
     }
     #endif
 
-    @Test(arguments: RealTransport.available)
-    func `a short body of known length is sent with its length`(_ transport: RealTransport) async throws {
+    /// The session's transport reads at most 256 KiB into memory.
+    @Test(arguments: RealTransport.available, [[700, 300], [262_000, 144]])
+    func `a short body of known length is sent with its length`(_ transport: RealTransport, _ pieces: [Int]) async throws {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
-        let body = stream([Data(count: 700), Data(count: 300)], length: 1000)
+        let length = pieces.reduce(0, +)
+        let body = stream(pieces.map { Data(count: $0) }, length: Int64(length))
         let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
-        #expect(String(decoding: data, as: UTF8.self) == "1000 1000")
-    }
-
-    /// The largest body that the session's transport reads into memory.
-    @Test(arguments: RealTransport.available)
-    func `a body of 256 KiB is sent with its length`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind)
-        bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
-        let body = stream([Data(count: 262_000), Data(count: 144)], length: 262_144)
-        let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
-        #expect(String(decoding: data, as: UTF8.self) == "262144 262144")
+        #expect(String(decoding: data, as: UTF8.self) == "\(length) \(length)")
     }
 
     @Test(arguments: RealTransport.available, [nil, 3_000_000] as [Int64?])

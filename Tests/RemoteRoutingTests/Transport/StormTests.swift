@@ -162,7 +162,6 @@ struct OnceTests {
 }
 
 extension HTTPBodyStream {
-    /// Creates a body of chunks.
     init(chunks: [Data], length: Int64?, isReplayable: Bool = true) {
         self.init(length: length, isReplayable: isReplayable) {
             let parts = Parts(chunks)
@@ -171,7 +170,6 @@ extension HTTPBodyStream {
     }
 }
 
-/// Chunks to be taken in order.
 final class Parts: Sendable {
     private let parts: Lock<[Data]>
     init(_ parts: [Data]) { self.parts = Lock(parts) }

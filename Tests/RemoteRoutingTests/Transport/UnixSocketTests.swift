@@ -1,6 +1,5 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
 import StoreCore
 import Testing
@@ -8,7 +7,6 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Hosts that are reached through Unix domain sockets.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct UnixSocketTests {
     /// A short path, because the system's temporary directory may have a long one.

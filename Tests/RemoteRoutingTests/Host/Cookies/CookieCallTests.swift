@@ -30,8 +30,6 @@ struct CookieCallTests {
 
     private func sent(_ origin: LoopbackOrigin) -> [String?] { origin.requests.map { $0.headers["Cookie"] } }
 
-    // MARK: Requests
-
     @Test(arguments: RealTransport.available)
     func `W12: the next request sends all cookies that a login set`(_ transport: RealTransport) async throws {
         let lines = ["sid=1; Path=/; Expires=Wed, 01 Jan 2098 00:00:00 GMT; HttpOnly", "theme=a,b; Path=/", "lang=de; Path=/"]
@@ -80,8 +78,6 @@ struct CookieCallTests {
         #expect(sent(origin) == [nil, "nonce=7"])
     }
 
-    // MARK: Redirects
-
     @Test(arguments: RealTransport.available)
     func `W12: the next hop sends the cookies that a redirect set`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
@@ -120,8 +116,6 @@ struct CookieCallTests {
         #expect(sent(other) == RealTransport.available.map { _ in "lax=1" })
     }
 
-    // MARK: Without a jar
-
     @Test(arguments: RealTransport.available)
     func `W12: a host without a jar neither stores nor sends cookies`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").setting("Set-Cookie", to: "sid=1; Path=/; Max-Age=600") }
@@ -134,8 +128,6 @@ struct CookieCallTests {
         #expect(try await jar.cookies().isEmpty)
         #expect(HTTPCookieStorage.shared.cookies(for: origin.url)?.isEmpty != false)
     }
-
-    // MARK: Clearing and waiting
 
     enum Way: CaseIterable { case redirect, retry, download }
 
@@ -188,8 +180,6 @@ struct CookieCallTests {
         #expect(origin.requests.count == 1)
     }
 
-    // MARK: Encryption
-
     @Test func `H5, W12: cookies are sent over plain http to another machine only with permission`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.cookies = jar }
@@ -211,8 +201,6 @@ struct CookieCallTests {
         #expect(error.code == .insecureCredentials && error.mayHaveArrived)
         #expect(error.operation == "GET http://b.example/y" && memory.requests.count == 1, "\(error)")
     }
-
-    // MARK: Freshness
 
     @Test(arguments: RealTransport.available, ["theme=dark; Path=/", nil])
     func `H9, W12: a response that varies by cookie is not reused on a host with a jar`(

@@ -26,7 +26,6 @@ struct CookieChainTests {
         var status: Int
     }
 
-    /// A request as an origin receives it.
     private struct Seen: Hashable, Sendable {
         var method: String
         var authority: String?
@@ -94,7 +93,6 @@ struct CookieChainTests {
         }
     }
 
-    /// The origins, and the chains that run through them.
     private final class Ring: Sendable {
         let origins: [LoopbackOrigin]
         let transport: any Transport
@@ -149,10 +147,7 @@ struct CookieChainTests {
         let ring = try Ring(transport.make())
         // `URLSession` takes ten times the processor time, which would delay all other tests.
         let numbers = transport == .curl ? seeds(1_000, quick: 64, sanitized: 200) : seeds(100, quick: 8, sanitized: 20)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for worker in 0..<8 { group.addTask { for number in numbers where number % 8 == worker { try await ring.follow(number) } } }
-            try await group.waitForAll()
-        }
+        try await atOnce(8) { worker in for number in numbers where number % 8 == worker { try await ring.follow(number) } }
     }
 }
 
@@ -299,7 +294,6 @@ extension SplitMix {
     }
 }
 
-/// Date formats that servers send.
 private enum HTTPDateText {
     static func format(_ date: Date, form: Int) -> String {
         let moment = CivilMoment(date)

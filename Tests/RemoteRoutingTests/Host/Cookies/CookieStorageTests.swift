@@ -5,8 +5,6 @@ import Trials
 @testable import RemoteRouting
 
 struct CookieStorageTests {
-    // MARK: Domain
-
     @Test(arguments: [
         ("https://a.example/", true), ("https://A.EXAMPLE/x", true), ("https://a.example:8443/", true), ("https://b.a.example/", false),
         ("https://example/", false), ("https://xa.example/", false), ("https://a.example.com/", false), ("https://a.example./", false),
@@ -61,8 +59,6 @@ struct CookieStorageTests {
         #expect(try bench.sent(to: "https://[::1]/") == "c=d")
     }
 
-    // MARK: Path
-
     @Test(arguments: [
         ("/", "/", true), ("/", "/x", true), ("/x", "/x", true), ("/x", "/x/", true), ("/x", "/x/y", true), ("/x/", "/x/y", true),
         ("/x", "/xy", false), ("/x/", "/x", false), ("/x", "/", false), ("/x", "/X", false), ("/x/y", "/x", false), ("/%78", "/x", false),
@@ -92,8 +88,6 @@ struct CookieStorageTests {
         try bench.set("5=x; Path=/", "1=new; Path=/", at: "https://a.example/")
         #expect(try bench.sent(to: "https://a.example/x/y") == "2=x; 4=x; 3=x; 1=new; 6=x; 5=x")
     }
-
-    // MARK: Identity
 
     @Test func `W12: name, domain and path together identify a cookie`() throws {
         var bench = CookieBench(shared: ["a.example"])
@@ -352,8 +346,6 @@ struct CookieStorageTests {
         try bench.set("e=f")
         #expect(try bench.sent() == "b=b; a=b; e=f")
     }
-
-    // MARK: Histories
 
     @Test(arguments: part(of: seeds(40), each: 9))
     func `W12: no history sends a cookie to a host, path or connection that it does not belong to`(seed: Int) throws {

@@ -135,7 +135,6 @@ struct CookieBench {
         storage.receive(lines, from: try request(address), now: now)
     }
 
-    /// Returns the `Cookie` field of a request.
     mutating func sent(to address: String = "https://a.example/", _ method: HTTPMethod = .get, after hops: [String] = []) throws -> String?
     {
         storage.header(for: try request(address), isSafe: method.isSafe, after: try hops.map(request), now: now)

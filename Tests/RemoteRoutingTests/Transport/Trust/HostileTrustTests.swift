@@ -17,20 +17,7 @@ struct HostileTrustTests {
         _ bench: TrustBench, _ change: @escaping @Sendable (_ bytes: inout [UInt8], _ offset: Int) -> Bool
     ) throws -> RawServer {
         let port = bench.front.port
-        return try RawServer { client in
-            guard let server = RawConnection(to: port) else { return }
-            defer { close(server.socket) }
-            let ended = DispatchSemaphore(value: 0)
-            Thread {
-                client.pass(to: server) { _, _ in true }
-                shutdown(server.socket, Int32(SHUT_WR))
-                ended.signal()
-            }.start()
-            server.pass(to: client, change)
-            shutdown(client.socket, Int32(SHUT_RDWR))
-            shutdown(server.socket, Int32(SHUT_RDWR))
-            ended.wait()
-        }
+        return try RawServer { $0.relay(to: port, change) }
     }
 
     private func host(_ bench: TrustBench, at port: UInt16, over transport: any Transport) throws -> RemoteHost {
@@ -128,8 +115,6 @@ struct HostileTrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    // MARK: Time
-
     /// A server that never finishes the handshake; records the end of its connections.
     private func stalling(drips: Bool) throws -> (RawServer, WatchedState<Int>) {
         let ended = WatchedState(0)
@@ -190,8 +175,6 @@ struct HostileTrustTests {
         for call in calls { _ = await call.result }
     }
 
-    // MARK: URLSession
-
     @Test func `W8: FoundationNetworking reports an untrusted certificate, too`() async throws {
         let bench = try TrustBench(.selfSigned)
         let error = try await remoteError { try await bench.host(TLSOptions(), over: URLSessionTransport()).send(Self.post) }
@@ -200,19 +183,4 @@ struct HostileTrustTests {
     }
 }
 
-extension RawConnection {
-    /// Forwards received bytes until their end, or until a change returns false.
-    func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        var offset = 0
-        while true {
-            let count = recv(socket, &buffer, buffer.count, 0)
-            guard count > 0 else { return }
-            var bytes = Array(buffer[..<count])
-            let goesOn = change(&bytes, offset)
-            offset += count
-            guard Glibc.send(other.socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count, goesOn else { return }
-        }
-    }
-}
 #endif

@@ -1,6 +1,5 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
 import RemoteRouting
 import StoreCore
@@ -19,21 +18,14 @@ struct OwnedConnectionTests {
     func `W8: a connection opened with a client certificate is not reused without its key`(
         _ version: TLSFront.Settings.Version
     ) async throws {
-        let certificates = try TestCertificates.made.get()
-        let bench = try TrustBench {
-            $0.versions = version.rawValue...version.rawValue
-            $0.clientAuthorities = certificates.authority
-        }
+        let bench = try TrustBench.demanding(version)
         let transport = try RealTransport.curl.make()
         func host(key: URL, password: String? = nil) throws -> RemoteHost {
-            let tls = try bench.options {
-                $0.clientCertificate = try TLSOptions.ClientCertificate(
-                    pem: Data(contentsOf: certificates.certificate(.client)), key: Data(contentsOf: key), password: password)
-            }
-            return try bench.host(tls, over: transport)
+            try bench.host(bench.client(key: key, password: password), over: transport)
         }
-        let owner = try host(key: certificates.encryptedKey, password: "geheim")
-        let others = [try host(key: certificates.key(.good)), try host(key: certificates.encryptedKey, password: "wrong")]
+        let encrypted = bench.certificates.encryptedKey
+        let owner = try host(key: encrypted, password: "geheim")
+        let others = [try host(key: bench.certificates.key(.good)), try host(key: encrypted, password: "wrong")]
         for round in 1...3 {
             #expect(try await owner.data(for: Self.get) == Data("GET /x 0".utf8))
             for other in others {
@@ -88,7 +80,7 @@ struct OwnedConnectionTests {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
+        @Sendable func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         for round in 1...3 {
             #expect(try await host("right").data(for: Self.get) == Data("GET /x 0".utf8))
             let error = try await remoteError { try await host("wrong").send("/secret") }
@@ -101,18 +93,11 @@ struct OwnedConnectionTests {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
-        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
-        let codes = try await withThrowingTaskGroup(of: RemoteError.Code?.self) { group in
-            for number in 0..<60 {
-                group.addTask {
-                    if number % 2 == 0 {
-                        _ = try await host("right").data(for: Self.get)
-                        return nil
-                    }
-                    return try await remoteError { try await host("wrong").send("/secret") }.code
-                }
-            }
-            return try await group.reduce(into: []) { $0.append($1) }
+        @Sendable func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
+        let codes: [RemoteError.Code?] = try await atOnce(60) { number in
+            if number % 2 == 1 { return try await remoteError { try await host("wrong").send("/secret") }.code }
+            _ = try await host("right").data(for: Self.get)
+            return nil
         }
         #expect(codes.count { $0 == nil } == 30 && codes.count { $0 == .proxyUnauthorized } == 30, "\(codes)")
         #expect(bench.origin.requests(to: "/secret").isEmpty)
@@ -123,14 +108,11 @@ struct OwnedConnectionTests {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try secureHost(server.port) { $0.retry = .never }
-        func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
+        @Sendable func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
         var connections: Set<Data> = []
         for _ in 0..<3 {
             for _ in 0..<10 { connections.insert(try await host("right").data(for: Self.get)) }
-            let codes = try await withThrowingTaskGroup(of: RemoteError.Code.self) { group in
-                for _ in 0..<10 { group.addTask { try await remoteError { try await host("wrong").send("/secret") }.code } }
-                return try await group.reduce(into: []) { $0.append($1) }
-            }
+            let codes = try await atOnce(10) { _ in try await remoteError { try await host("wrong").send("/secret") }.code }
             #expect(codes == Array(repeating: .proxyUnauthorized, count: 10))
         }
         // The one tunnel carries on.
@@ -194,7 +176,6 @@ struct LocalPortTests {
             #expect(try await exchange.collect() == Data("GET /x 0".utf8))
         }
 
-        /// Returns the number of tunnels of a user.
         func tunnels(of user: String, through proxy: LoopbackProxy) -> Int {
             let field = "Proxy-Authorization: Basic \(Data("\(user):secret".utf8).base64EncodedString())\r\n"
             return proxy.requests.count { $0.contains(field) }
@@ -203,17 +184,9 @@ struct LocalPortTests {
         /// Returns a free port that the system gives to no other connection.
         private static func freePort() throws -> UInt16 {
             for _ in 0..<1000 {
-                let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+                let made = RawConnection.makeSocket()
                 defer { close(made) }
-                var address = sockaddr_in()
-                address.sin_family = sa_family_t(AF_INET)
-                let port = UInt16.random(in: 20_000..<32_000)
-                address.sin_port = port.bigEndian
-                let isFree = withUnsafePointer(to: &address) { pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        bind(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                    }
-                }
+                let (isFree, port) = withLoopbackAddress(port: .random(in: 20_000..<32_000)) { bind(made, $0, $1) == 0 }
                 if isFree { return port }
             }
             throw POSIXError(.EADDRNOTAVAIL)

@@ -37,11 +37,9 @@ struct TLSOptionsTests {
         "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", "sha256/\u{0}" + digest,
     ])
     func `W8: an invalid pin is refused with a remedy`(_ text: String) {
-        #expect { try TLSOptions.Pin(text) } throws: { error in
-            guard let error = error as? RemoteError else { return false }
-            return error.code == .invalidTLSOptions && error.stage == .build && error.operation == "read a pin"
-                && error.message.contains("write sha256/ and 32 bytes in base64") && !error.mayHaveArrived
-        }
+        let error = #expect(throws: RemoteError.self) { try TLSOptions.Pin(text) }
+        #expect(error?.code == .invalidTLSOptions && error?.stage == .build && error?.operation == "read a pin")
+        #expect(error?.message.contains("write sha256/ and 32 bytes in base64") == true && error?.mayHaveArrived == false)
     }
 
     // MARK: Authorities
@@ -87,23 +85,20 @@ struct TLSOptionsTests {
         let file = temporaryURL("pem")
         try text.write(to: file)
         for isFile in [false, true] {
-            #expect {
+            let error = #expect(throws: RemoteError.self) {
                 _ = isFile ? try TLSOptions.Authorities(contentsOf: file) : try TLSOptions.Authorities(pem: text)
-            } throws: { error in
-                guard let error = error as? RemoteError else { return false }
-                return error.code == .invalidTLSOptions && error.operation.hasPrefix("read the certificate authorities")
-                    && error.message.contains(remedy)
             }
+            #expect(error?.code == .invalidTLSOptions && error?.operation.hasPrefix("read the certificate authorities") == true)
+            #expect(error?.message.contains(remedy) == true)
         }
     }
 
     @Test(arguments: ["/nowhere/ca.pem", "/tmp", "/dev/zero"])
     func `W8: a file without certificates is refused, and the error names the file`(_ path: String) {
-        #expect { try TLSOptions.Authorities(contentsOf: URL(filePath: path)) } throws: { error in
-            guard let error = error as? RemoteError else { return false }
-            let name = URL(filePath: path).lastPathComponent
-            return error.code == .invalidTLSOptions && error.operation == "read the certificate authorities in \(name)"
-        }
+        let url = URL(filePath: path)
+        let error = #expect(throws: RemoteError.self) { try TLSOptions.Authorities(contentsOf: url) }
+        #expect(error?.code == .invalidTLSOptions)
+        #expect(error?.operation == "read the certificate authorities in \(url.lastPathComponent)")
     }
 
     @Test func `W8: damaged certificates are refused and do not end the process`() throws {
@@ -139,33 +134,21 @@ struct TLSOptionsTests {
             ),
             (certificate, both, "a\u{0}b", "NUL"),
         ] {
-            #expect { try TLSOptions.ClientCertificate(pem: pem, key: key, password: password) } throws: { error in
-                guard let error = error as? RemoteError else { return false }
-                return error.code == .invalidTLSOptions && error.operation == "read the client certificate" && error.message.contains(words)
-            }
+            let error = #expect(throws: RemoteError.self) { try TLSOptions.ClientCertificate(pem: pem, key: key, password: password) }
+            #expect(error?.code == .invalidTLSOptions && error?.operation == "read the client certificate")
+            #expect(error?.message.contains(words) == true)
         }
     }
 
     @Test func `H12: no description of a host contains its key or its password`() throws {
         let certificate = try TLSOptions.ClientCertificate(pem: Data(Self.certificate.utf8), key: Data(Self.key.utf8), password: "secret")
         let host = RemoteHost("a.example").with { $0.tls.clientCertificate = certificate }
-        var dumped = ""
-        dump(host.tls, to: &dumped)
-        dump(certificate, to: &dumped)
-        for text in ["\(certificate)", "\(host.tls)", String(reflecting: host.tls), "\(host)", dumped] {
+        for text in ["\(certificate)", "\(host.tls)", String(reflecting: host.tls), "\(host)", dumped(host.tls), dumped(certificate)] {
             #expect(!text.contains("secret") && !text.contains("AAAA") && !text.contains("clientCertificate: nil"))
         }
     }
 
     // MARK: Transports that cannot
-
-    /// A custom transport without support for options.
-    private struct Plain: Transport {
-        let memory: MemoryTransport
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-            try await memory.perform(request, limits: limits)
-        }
-    }
 
     private static let changes: [@Sendable (inout TLSOptions) throws -> Void] = [
         { $0.authorities = try TLSOptions.Authorities(pem: Data(certificate.utf8)) }, { $0.pins = [try TLSOptions.Pin(digest)] },
@@ -173,14 +156,19 @@ struct TLSOptionsTests {
         { $0.minimumVersion = .tls12 }, { $0.minimumVersion = .tls13 },
     ]
 
+    private func options(_ index: Int) throws -> TLSOptions {
+        var tls = TLSOptions()
+        try Self.changes[index](&tls)
+        return tls
+    }
+
     @Test(arguments: changes.indices)
     func `H14: a transport without support refuses options before anything is sent`(_ index: Int) async throws {
         let memory = MemoryTransport { _ in .json("1") }
-        let host = RemoteHost("a.example", transport: Plain(memory: memory))
+        let host = RemoteHost("a.example", transport: CustomTransport { try await memory.perform($0, limits: $1) })
         #expect(try await host.send("/x") as Int == 1)
-        var tls = TLSOptions()
-        try Self.changes[index](&tls)
-        let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x", method: .post) }
+        let tls = try options(index)
+        let error = try await remoteError { try await host.with { $0.tls = tls }.send("/x", method: .post) }
         #expect(error.code == .unsupported && error.stage == .build && !error.mayHaveArrived, "\(error)")
         #expect(memory.requests.count == 1)
     }
@@ -188,36 +176,36 @@ struct TLSOptionsTests {
     #if os(Linux)
     @Test(arguments: changes.indices)
     func `H14: URLSession on Linux refuses all options before anything is sent`(_ index: Int) async throws {
-        var tls = TLSOptions()
-        try Self.changes[index](&tls)
+        let tls = try options(index)
         let server = try RawServer { _ in }
         let host = RemoteHost(HostConfiguration("127.0.0.1", port: Int(server.port)), transport: URLSessionTransport())
-        let error = try await remoteError { try await host.with { [tls] in $0.tls = tls }.send("/x") }
+        let error = try await remoteError { try await host.with { $0.tls = tls }.send("/x") }
         #expect(error.code == .unsupported && !error.mayHaveArrived && server.acceptedConnections == 0, "\(error)")
     }
     #endif
 
     @Test(arguments: changes.indices)
     func `H14: plain http with options is refused before anything is sent`(_ index: Int) async throws {
-        var tls = TLSOptions()
-        try Self.changes[index](&tls)
+        let tls = try options(index)
         let memory = MemoryTransport { _ in .json("1") }
-        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { [tls] in $0.tls = tls }
+        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.tls = tls }
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.code == .unsupported && error.message.contains("use https") && memory.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: changes.indices)
     func `transports for tests accept all options`(_ index: Int) async throws {
-        var tls = TLSOptions()
-        try Self.changes[index](&tls)
+        let tls = try options(index)
         let recorder = ExchangeRecorder(recording: MemoryTransport { _ in .json("1") })
-        let host = RemoteHost("a.example", transport: recorder).with { [tls] in $0.tls = tls }
+        let host = RemoteHost("a.example", transport: recorder).with { $0.tls = tls }
         #expect(try await host.send("/x") as Int == 1)
         let replayed = host.with { $0.transport = recorder.exchanges.transport() }
         #expect(try await replayed.send("/x") as Int == 1)
         // It forwards the options to a transport that must fulfill them.
-        let strict = host.with { $0.transport = ExchangeRecorder(recording: Plain(memory: MemoryTransport { _ in .json("1") })) }
+        let memory = MemoryTransport { _ in .json("1") }
+        let strict = host.with {
+            $0.transport = ExchangeRecorder(recording: CustomTransport { try await memory.perform($0, limits: $1) })
+        }
         #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
     }
 

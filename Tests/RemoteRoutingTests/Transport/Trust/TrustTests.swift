@@ -1,8 +1,6 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import RemoteRouting
 import StoreCore
 import Testing
@@ -27,25 +25,20 @@ struct TrustTests {
         (TestCertificates.Name.expired, RemoteError.Code.certificateExpired), (.selfSigned, .certificateUntrusted),
         (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.forged, .certificateUntrusted),
         (.misnamed, .certificateNameMismatch),
+        // Its name is only in the common name.
+        (.nameless, .certificateNameMismatch),
     ])
     func `W8: an unacceptable certificate has a separate error code, and nothing is sent`(
         _ certificate: TestCertificates.Name, _ code: RemoteError.Code
     ) async throws {
         let bench = try TrustBench(certificate)
-        let host = try bench.host()
+        let host = try bench.host(named: certificate == .nameless ? "localhost" : "127.0.0.1")
         for route in [Self.post, Route(path: "/x")] {
             let error = try await remoteError { try await host.send(route) }
             #expect(error.code == code, "\(error)")
             #expect(error.stage == .transport && !error.mayHaveArrived && !error.isRetryable, "\(error)")
         }
         #expect(bench.front.record.receivedBytes == 0 && bench.origin.requests.isEmpty)
-    }
-
-    @Test func `W8: a certificate with its name only in the common name is refused, and nothing is sent`() async throws {
-        let bench = try TrustBench(.nameless)
-        let error = try await remoteError { try await bench.host(named: "localhost").send(Self.post) }
-        #expect(error.code == .certificateNameMismatch && !error.mayHaveArrived && !error.isRetryable, "\(error)")
-        #expect(bench.front.record.receivedBytes == 0)
     }
 
     @Test func `W8: without options only the system's authorities are trusted`() async throws {
@@ -95,15 +88,6 @@ struct TrustTests {
 
     // MARK: Pins
 
-    @Test func `W8: a pinned key is accepted, alone and in a set`() async throws {
-        let bench = try TrustBench()
-        let (right, wrong) = (try bench.certificates.pin(.good), try bench.certificates.pin(.rotated))
-        for pins in [[right], [right, wrong]] as [Set] {
-            let host = try bench.host(bench.options { $0.pins = pins })
-            #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8))
-        }
-    }
-
     @Test(arguments: [HTTPMethod.get, .post, .put])
     func `W8: a wrong pin sends nothing`(_ method: HTTPMethod) async throws {
         let bench = try TrustBench()
@@ -139,11 +123,7 @@ struct TrustTests {
         let stranger = try bench.host(
             bench.options { $0.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.otherAuthority) }, over: transport)
         let pinned = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] }, over: transport)
-        let known = try bench.host(
-            bench.options {
-                $0.clientCertificate = try TLSOptions.ClientCertificate(
-                    pem: Data(contentsOf: bench.certificates.certificate(.client)), key: Data(contentsOf: bench.certificates.key(.client)))
-            }, over: transport)
+        let known = try bench.host(bench.client(), over: transport)
         for round in 1...5 {
             _ = try await trusting.data(for: Route(path: "/x"))
             #expect(try await remoteError { try await stranger.send("/secret") }.code == .certificateUntrusted, "round \(round)")
@@ -181,29 +161,11 @@ struct TrustTests {
 
     // MARK: Client certificates
 
-    private func client(
-        _ bench: TrustBench, _ name: TestCertificates.Name = .client, key: URL? = nil, password: String? = nil
-    ) throws -> TLSOptions {
-        try bench.options {
-            $0.clientCertificate = try TLSOptions.ClientCertificate(
-                pem: Data(contentsOf: bench.certificates.certificate(name)),
-                key: Data(contentsOf: key ?? bench.certificates.key(name)), password: password)
-        }
-    }
-
-    private func demanding(_ version: TLSFront.Settings.Version, to origin: LoopbackOrigin? = nil) throws -> TrustBench {
-        let certificates = try TestCertificates.made.get()
-        return try TrustBench(to: origin) {
-            $0.versions = version.rawValue...version.rawValue
-            $0.clientAuthorities = certificates.authority
-        }
-    }
-
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
     func `W8: a server that requires a client certificate gets it`(_ version: TLSFront.Settings.Version) async throws {
-        let bench = try demanding(version)
-        let plain = try bench.host(client(bench))
-        let encrypted = try bench.host(client(bench, key: bench.certificates.encryptedKey, password: "geheim"))
+        let bench = try TrustBench.demanding(version)
+        let plain = try bench.host(bench.client())
+        let encrypted = try bench.host(bench.client(key: bench.certificates.encryptedKey, password: "geheim"))
         for host in [plain, encrypted] { for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) } }
     }
 
@@ -211,16 +173,16 @@ struct TrustTests {
     func `W8: a refused client certificate has a separate error code`(
         _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
     ) async throws {
-        let bench = try demanding(version)
-        let error = try await remoteError { try await bench.host(client(bench, name)).send(Self.post) }
+        let bench = try TrustBench.demanding(version)
+        let error = try await remoteError { try await bench.host(bench.client(name)).send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
         #expect(!error.isRetryable && !error.allowsStale && bench.origin.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: [0, 3, 3_000_000])
     func `W8: in TLS 1.3, a refused client certificate is reported whenever the server closes the connection`(_ count: Int) async throws {
-        let bench = try demanding(.tls13)
-        let host = try bench.host(client(bench, .foreignClient))
+        let bench = try TrustBench.demanding(.tls13)
+        let host = try bench.host(bench.client(.foreignClient))
         for _ in 0..<rounds(30, quick: 3) {
             let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .data(Data(count: count)))) }
             #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
@@ -229,22 +191,22 @@ struct TrustTests {
     }
 
     @Test func `W8: a server that requires a client certificate reports it`() async throws {
-        let bench = try demanding(.tls13)
+        let bench = try TrustBench.demanding(.tls13)
         let error = try await remoteError { try await bench.host().send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
         // In TLS 1.2 every failed handshake has the same alert.
-        let older = try demanding(.tls12)
+        let older = try TrustBench.demanding(.tls12)
         let general = try await remoteError { try await older.host().send(Self.post) }
         #expect(general.code == .tlsFailed && general.message.contains("it may require a client certificate"))
         #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
     }
 
     @Test func `W8: a mismatched key or password is an options error`() async throws {
-        let bench = try demanding(.tls13)
+        let bench = try TrustBench.demanding(.tls13)
         let encrypted = bench.certificates.encryptedKey
         for tls in [
-            try client(bench, key: bench.certificates.key(.good)), try client(bench, key: encrypted, password: "wrong"),
-            try client(bench, key: encrypted, password: ""),
+            try bench.client(key: bench.certificates.key(.good)), try bench.client(key: encrypted, password: "wrong"),
+            try bench.client(key: encrypted, password: ""),
         ] {
             let error = try await remoteError { try await bench.host(tls).send(Self.post) }
             #expect(error.code == .invalidTLSOptions, "\(error) \(String(describing: error.underlyingError))")
@@ -255,19 +217,19 @@ struct TrustTests {
     }
 
     @Test func `W8: a redirect to another origin gets no client certificate`() async throws {
-        let target = try demanding(.tls13)
+        let target = try TrustBench.demanding(.tls13)
         let first = try LoopbackOrigin()
         first.on(.get, "/there") { _ in .status(302).setting("Location", to: "https://127.0.0.1:\(target.front.port)/x") }
         first.on(.get, "/here") { _ in .status(302).setting("Location", to: "/x") }
         first.on(.get, "/x") { _ in .text("here") }
-        let bench = try demanding(.tls13, to: first)
+        let bench = try TrustBench.demanding(.tls13, to: first)
         let transport = try RealTransport.curl.make()
-        let host = try bench.host(client(bench), over: transport)
+        let host = try bench.host(bench.client(), over: transport)
         #expect(try await host.data(for: Route(path: "/here")) == Data("here".utf8))
         #expect(try await remoteError { try await host.send("/there") }.code == .clientCertificateRefused)
         #expect(target.origin.requests.isEmpty)
         // With the certificate, the other origin responds.
-        _ = try await target.host(client(target), over: transport).data(for: Route(path: "/x"))
+        _ = try await target.host(target.client(), over: transport).data(for: Route(path: "/x"))
     }
 
     @Test func `W8: pins apply to the origins of redirects`() async throws {
@@ -281,8 +243,6 @@ struct TrustTests {
         #expect(try await both.data(for: Route(path: "/there")) == Data("GET /x 0".utf8))
     }
 
-    // MARK: Versions
-
     @Test func `W8: a server that offers only older versions of TLS is refused`() async throws {
         let older = try TrustBench { $0.versions = 0x0303...0x0303 }
         let strict = try older.options { $0.minimumVersion = .tls13 }
@@ -294,8 +254,6 @@ struct TrustTests {
         let newer = try TrustBench { $0.versions = 0x0304...0x0304 }
         #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
     }
-
-    // MARK: W2 over TLS
 
     @Test func `W2: over TLS, an unsafe request has a fresh connection, and other requests reuse one`() async throws {
         let bench = try TrustBench()

@@ -1,8 +1,6 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
-import RemoteHTTP
 import StoreCore
 import StoreFiles
 import Testing
@@ -35,7 +33,6 @@ struct ContentCodingTests {
     private static let codings = [ContentCoding.br, .zstd].filter(\.isAvailable)
     private static let text = Data("hello, hello, hello, hello".utf8)
 
-    /// Returns the coded text.
     private func body(_ coding: ContentCoding) throws -> [UInt8] {
         let base64 = coding == .br ? "GxkA+I2Ubt5ECVKGlmwsbzFPJLDjAA==" : "KLUv/QRobQAAOGhlbGxvLCABAEqKEY+ZUzc="
         return [UInt8](try #require(Data(base64Encoded: base64)))
@@ -164,7 +161,6 @@ struct GzipTests {
         #expect(throws: TransportFailure.self) { try inflater.next() }
     }
 
-    /// Compresses with the system's gzip.
     private func gzip(_ data: Data) throws -> [UInt8] {
         [UInt8](try #require(try ChildProcess.output(of: "/bin/gzip", ["-9nc"], input: data)))
     }

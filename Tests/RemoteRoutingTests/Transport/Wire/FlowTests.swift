@@ -1,6 +1,5 @@
 #if os(Linux)
 import Foundation
-import Glibc
 import LoopbackOrigin
 import StoreCore
 import Testing
@@ -15,33 +14,26 @@ private final class FullListener: Sendable {
     private let sockets: [Int32]
 
     init() throws {
-        func open() -> Int32 { socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        func open() -> Int32 { RawConnection.makeSocket(flags: Int32(SOCK_NONBLOCK.rawValue)) }
         var sockets = [open()]
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                guard bind(sockets[0], pointer, size) == 0, listen(sockets[0], 0) == 0, getsockname(sockets[0], pointer, &size) == 0 else {
-                    return false
-                }
-                for _ in 0..<4 {
-                    sockets.append(open())
-                    _ = connect(sockets[sockets.count - 1], pointer, size)
-                }
-                return true
+        let isBound: Bool
+        (isBound, port) = withLoopbackAddress { address, size in
+            guard bind(sockets[0], address, size) == 0, listen(sockets[0], 0) == 0, getsockname(sockets[0], address, &size) == 0 else {
+                return false
             }
+            for _ in 0..<4 {
+                sockets.append(open())
+                _ = connect(sockets[sockets.count - 1], address, size)
+            }
+            return true
         }
         self.sockets = sockets
-        port = UInt16(bigEndian: address.sin_port)
         guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
     }
 
     deinit { for socket in sockets { close(socket) } }
 }
 
-/// Streaming in both directions: lengths, back-pressure, cancellation.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(hangMinutes)))
 struct FlowTests {
     @Test func `W5: a slow reader of a large body stops the server and holds at most 1 MiB`() async throws {
@@ -86,11 +78,7 @@ struct FlowTests {
         }
         _ = try await host.data(for: Route(path: "/quick"))
         let memory = ProcessState.residentBytes ?? 0
-        var streams: [RemoteBytes] = []
-        try await withThrowingTaskGroup(of: RemoteBytes.self) { group in
-            for _ in 0..<width { group.addTask { try await host.bytes(for: Route(path: "/x")) } }
-            for try await stream in group { streams.append(stream) }
-        }
+        var streams = try await atOnce(width) { _ in try await host.bytes(for: Route(path: "/x")) }
         for _ in 0..<200 { #expect(try await host.data(for: Route(path: "/quick")) == Data("quick".utf8)) }
         let unread = streams.reduce(0) { $0 + $1.unreadBytes }
         let held = (ProcessState.residentBytes ?? 0) - memory
@@ -150,10 +138,7 @@ struct FlowTests {
     @Test func `W6: fields are sent as given, and none is added`() async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let transport = try RealTransport.curl.make()
-        var fields = HTTPFields()
-        try fields.append("X-Empty", "")
-        try fields.append("X-Twice", "1")
-        try fields.append("X-Twice", "2")
+        let fields = try fields(["X-Empty": "", "X-Twice": "1", "X-Twice": "2"])
         for body in [HTTPBody.none, .data(Data("x".utf8))] {
             let request = HTTPRequest(method: .post, url: origin.url.appending(path: "a;b/%2e/c"), fields: fields, body: body)
             _ = try await transport.perform(request, limits: .untilHang).body.collect()
@@ -266,20 +251,11 @@ struct FlowTests {
         for task in unconnected { _ = await task.result }
     }
 
-    /// An origin that responds as soon as it has a number of requests.
-    private func meeting(of count: Int) throws -> LoopbackOrigin {
-        let arrived = WatchedState(0)
-        return try LoopbackOrigin { _ in
-            arrived.update { $0 += 1 }
-            _ = try? await arrived.wait { $0 >= count ? true : nil }
-            return .text("x")
-        }
-    }
-
     @Test(arguments: libraries)
     func `W16: exchanges on kept connections do not close the idle connections of others`(_ isOld: Bool) async throws {
         let width = 64
-        let (busy, near) = (try meeting(of: width), try LoopbackOrigin { _ in .text("x") })
+        let (busy, near) = (try LoopbackOrigin(), try LoopbackOrigin { _ in .text("x") })
+        busy.meet(width)
         busy.on(.get, "/never") { _ in .text("x").misbehaving(.neverAnswer) }
         let transport = try CurlTransport(width: width, path: try await path(isOld: isOld))
         func send(_ path: RoutePath) -> [Task<Data, any Error>] {
@@ -299,7 +275,9 @@ struct FlowTests {
     @Test(.enabled(if: FrameServer.problem == nil, "python3 or OpenSSL is missing"))
     func `W16: the idle connections of both pools leave descriptors to others, and those of one leave some to the other`() async throws {
         let count = 16
-        let (plain, near, secure) = (try meeting(of: count), try meeting(of: 2), try await FrameServer("good+"))
+        let (plain, near, secure) = (try LoopbackOrigin(), try LoopbackOrigin(), try await FrameServer("good+"))
+        plain.meet(count)
+        near.meet(2)
         let library = try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
         let engine = try WireEngine(library, width: 2 * count, connections: 2 * count)
         var options = ConnectionOptions()
@@ -340,37 +318,30 @@ struct FlowTests {
             case 1: return try await host.data(for: Route(path: "/echo", method: .post, body: .data(body))) == body
             case 2: return try await host.data(for: Route(path: "/drip")) == Data("0123456789".utf8)
             case 3:
-                var whole = Data()
-                for try await piece in try await host.bytes(for: Route(path: "/body")) { whole += piece }
-                return whole == body
+                return try await host.bytes(for: Route(path: "/body")).whole() == body
             default: return try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8)
             }
         }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for lane in 0..<48 {
-                group.addTask {
-                    for number in stride(from: lane, to: count, by: 48) {
-                        let task = Task { try await exchange(number) }
-                        guard number % 3 == 1 else {
-                            let isRight = try await task.value
-                            #expect(isRight, "exchange \(number)")
-                            done.update { $0.succeeded += 1 }
-                            continue
-                        }
-                        var chance = SplitMix(seed: number)
-                        for _ in 0..<chance.below(60) { await Task.yield() }
-                        task.cancel()
-                        do {
-                            let isRight = try await task.value
-                            #expect(isRight, "exchange \(number)")
-                        } catch {
-                            #expect((error as? RemoteError)?.stage == .cancelled, "exchange \(number): \(error)")
-                        }
-                        done.update { $0.canceled += 1 }
-                    }
+        try await atOnce(48) { lane in
+            for number in stride(from: lane, to: count, by: 48) {
+                let task = Task { try await exchange(number) }
+                guard number % 3 == 1 else {
+                    let isRight = try await task.value
+                    #expect(isRight, "exchange \(number)")
+                    done.update { $0.succeeded += 1 }
+                    continue
                 }
+                var chance = SplitMix(seed: number)
+                for _ in 0..<chance.below(60) { await Task.yield() }
+                task.cancel()
+                do {
+                    let isRight = try await task.value
+                    #expect(isRight, "exchange \(number)")
+                } catch {
+                    #expect((error as? RemoteError)?.stage == .cancelled, "exchange \(number): \(error)")
+                }
+                done.update { $0.canceled += 1 }
             }
-            try await group.waitForAll()
         }
         #expect(done.current.succeeded + done.current.canceled == count)
         try await until("no exchange is left") { transport.exchangeCount == 0 }
@@ -396,7 +367,6 @@ struct FlowTests {
 }
 
 extension RemoteBytes {
-    /// The number of received unread bytes.
     fileprivate var unreadBytes: Int { body.unreadBytes }
 }
 

@@ -165,9 +165,7 @@ struct IsolationTests {
 }
 
 /// Servers that send without a pause, and nothing of use.
-@Suite(
-    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
-    .serialized, .timeLimit(.minutes(hangMinutes)))
+@Suite(.needsFrames, .serialized, .timeLimit(.minutes(hangMinutes)))
 struct FloodTests {
     private static let floods = ["empty data", "priority", "pings", "ping responses", "windows", "unknown types", "settings"]
 

@@ -29,21 +29,18 @@ struct ReuseTests {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        var failures = 0
         for round in 1...rounds(30, quick: 5) {
             _ = try await host.data(for: Route(path: "/warm"))
             do {
                 _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
                 #expect(origin.requests(to: "/x").count == 1, "round \(round)")
             } catch let error as RemoteError {
-                failures += 1
                 #expect(error.code == .connectionLost && !error.isRetryable, "\(error)")
                 #expect(origin.requests(to: "/x").count <= 1, "round \(round)")
             }
             try await origin.waitUntil { $0.requests.allSatisfy { $0.ending != nil } }
             origin.forget()
         }
-        _ = failures
     }
 
     @Test(arguments: unsafe)
@@ -90,7 +87,6 @@ struct ClosingTests {
             ReuseTests.Form(method: .put, body: .data(Data(count: 40_000)), name: "PUT"),
         ] + ReuseTests.unsafe
 
-    /// The outcomes of the requests.
     private struct Count: Sendable {
         var seenClosed = 0
         var succeeded = 0
@@ -107,14 +103,9 @@ struct ClosingTests {
         let clock = try LoopbackOrigin { .text("x").misbehaving(.delayHead(by: .milliseconds(Int($0.path.dropFirst()) ?? 0))) }
         let waiting = try RealTransport.curl.host(clock.port) { $0.limits.concurrentExchanges = lanes }
         let counts = WatchedState(Count())
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for lane in 0..<lanes {
-                group.addTask {
-                    let mine = stride(from: lane, to: count, by: lanes)
-                    try await Lane(form: form, limit: limit, waiting: waiting, counts: counts).run(mine)
-                }
-            }
-            try await group.waitForAll()
+        try await atOnce(lanes) { lane in
+            let mine = stride(from: lane, to: count, by: lanes)
+            try await Lane(form: form, limit: limit, waiting: waiting, counts: counts).run(mine)
         }
         let found = counts.current
         if isLongRun { print("W2 \(form.name): \(count) connections, \(found)") }
@@ -187,12 +178,8 @@ struct WidthTests {
     /// Returns the largest number of connections of one host; a few more than its width are opened while others are about to be free.
     private func limit(_ width: Int, _ count: Int) -> Int { width + max(50, count / 20) }
 
-    /// Sends requests to each host at once.
     private func send(_ count: Int, to hosts: [RemoteHost]) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for host in hosts { for _ in 0..<count { group.addTask { try await host.send("/x") } } }
-            try await group.waitForAll()
-        }
+        try await atOnce(count * hosts.count) { number in try await hosts[number % hosts.count].send("/x") }
     }
 
     @Test(arguments: isWholeRun || isLongRun ? [64, 128, 256] : [64, 128])
