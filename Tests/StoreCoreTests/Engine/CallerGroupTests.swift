@@ -117,9 +117,7 @@ struct CallerGroupTests {
     func `C9: a caller that arrives while the last one of a group leaves gets its content`(
         _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
     ) async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = unwanted
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: unwanted))
         for round in 1...100 {
             bench.fetcher.hold()
             if backing != .memory { bench.cacher.hold(.load) }
@@ -143,9 +141,7 @@ struct CallerGroupTests {
     func `C1, C9: a group that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing)
         async throws
     {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .cancel(after: .zero)
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
         for round in 1...10 {
             bench.fetcher.hold()
             let callerGroup = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }

@@ -82,9 +82,7 @@ struct CancellationTests {
     }
 
     @Test func `C9: without a grace period an unwanted fetch is canceled at once`() async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .cancel(after: .zero)
-        let bench = Bench(policy: policy)
+        let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
         let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         try await bench.fetcher.cancelled(count: 1)
@@ -93,9 +91,7 @@ struct CancellationTests {
 
     @Test(arguments: Backing.allCases)
     func `C9: an unwanted fetch runs to completion by policy, and its result is kept`(_ backing: Backing) async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .complete))
         let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         bench.time.advance(by: .seconds(60))

@@ -114,8 +114,7 @@ struct ReentrantFetchTests {
     @Test func `C1: the error of a cycle names the key and is not retried`() async throws {
         let world = World()
         let events = EventLog()
-        var policy = StorePolicy()
-        policy.retry = .exponential(attempts: 5)
+        let policy = StorePolicy(retry: .exponential(attempts: 5))
         let store = world.add("a", policy: policy, reports: events) { world, key in try await world["a"]?[key].requireData() ?? 0 }
         let caller = Task { try await store[42].requireData() }
         #expect(try await end(caller, "the caller") == "reentrantFetch")

@@ -46,9 +46,7 @@ struct SingleFlightTests {
 
     @Test(arguments: Joining.allCases)
     func `C1: a request during a fetch of the current epoch joins it`(_ joining: Joining) async throws {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
-        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, reports: true)
+        let bench = Bench(expiry: .after(.seconds(10)), policy: StorePolicy(revalidatesOnExpiry: true), reports: true)
         let (store, handle) = (bench.store, bench.store[1])
         await handle.update(0)
         let observer = try await observeFirst(handle.publish())

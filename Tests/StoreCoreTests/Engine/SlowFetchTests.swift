@@ -205,8 +205,7 @@ struct SlowFetchTests {
     /// With the shorter limit, the stream waits when it passes; with the longer one, the stream connects again.
     @Test(arguments: [500, 1_500])
     func `C26, L4: the failed connections of a stream and the pauses after them count`(_ milliseconds: Int) async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.staleAfter = .milliseconds(milliseconds)
+        let policy = StorePolicy(retry: .exponential(attempts: .max), staleAfter: .milliseconds(milliseconds))
         let bench = LiveBench(expiry: .after(.seconds(60)), policy: policy)
         await bench.store[1].update("old")
         bench.time.advance(by: .seconds(100))

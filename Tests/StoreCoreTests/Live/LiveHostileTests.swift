@@ -118,9 +118,7 @@ struct LiveHostileTests {
 
     @Test(arguments: [Duration.zero, .seconds(-1)])
     func `L4, L5: an idle timeout that every connection exceeds connects at the shortest interval`(_ limit: Duration) async throws {
-        var policy = StorePolicy.reconnecting()
-        (policy.retry, policy.idleTimeout) = (RetryPolicy(attempts: .max, base: .zero), limit)
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero), idleTimeout: limit))
         let observer = bench.observe()
         for number in 1...5 {
             try await bench.feed.cancelled(count: number)

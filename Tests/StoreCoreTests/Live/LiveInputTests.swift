@@ -170,8 +170,7 @@ struct LiveInputTests {
     }
 
     @Test func `L4: connections that fail at once forever are made at a growing distance`() async throws {
-        var policy = StorePolicy()
-        policy.retry = RetryPolicy(attempts: .max, base: .seconds(1), multiplier: 2, cap: .seconds(60))
+        let policy = StorePolicy(retry: RetryPolicy(attempts: .max, base: .seconds(1), multiplier: 2, cap: .seconds(60)))
         let bench = LiveBench(policy: policy, reports: true)
         bench.feed.refusal = Offline()
         let observer = bench.observe()
@@ -192,9 +191,7 @@ struct LiveInputTests {
     }
 
     @Test func `L4: a connection that fails after each first value is made at a growing distance`() async throws {
-        var policy = StorePolicy()
-        policy.retry = RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))))
         let observer = bench.observe()
         for number in 1...4 {
             try await bench.feed.send(.content("\(number)"), on: number)

@@ -49,8 +49,7 @@ struct LiveLifetimeTests {
     }
 
     @Test func `C10, L4: content that expires while its stream waits causes neither a fetch nor a timer of its own`() async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.revalidatesOnExpiry = true
+        let policy = StorePolicy(revalidatesOnExpiry: true, retry: .exponential(attempts: .max))
         let bench = LiveBench(expiry: .after(.seconds(2)), policy: policy)
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))
@@ -210,9 +209,7 @@ struct LiveLifetimeTests {
     }
 
     @Test func `L5: a connection that is silent too long is lost, and LiveValue.current keeps it`() async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.idleTimeout = .seconds(30)
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(30)))
         let observer = bench.observe()
         // A slow observer would skip this state.
         _ = try await observer.states(count: 1)

@@ -21,8 +21,7 @@ struct LinkedSavingTests {
             cacher: cacher, fetcher: world.feedOrigin, links: [.elements(of: world.articles)], time: world.time)
         await world.articles[7].update(Article(id: 7))
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
-        let observer = try RecordingObserver(#require(feed)["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(#require(feed)["home"].publish())
         try await #require(feed).waitUntilSaved()
         let before = cacher.calls(.save).count
         for number in 1...5 { await world.articles[7].update { $0.title = "\(number)" } }

@@ -192,8 +192,7 @@ struct RemovalTests {
     @Test func `E6: a list of a scope that is being cleared brings no row back`() async throws {
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7, title: "row")])
-        let feed = RecordingObserver(world.feed["home"].publish())
-        try await feed.next { $0.isCompleted }
+        let feed = try await observeCompleted(world.feed["home"].publish())
         world.origin.hold()
         let detail = RecordingObserver(world.articles[7].publish())
         try await detail.next { $0.isCompleted }

@@ -51,8 +51,7 @@ struct KeptPagesTests {
     @Test(arguments: Cause.allCases)
     func `C13: an implicit refetch keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
         let (shelf, time) = (Shelf(), ManualTime())
-        var policy = StorePolicy(revalidatesOnExpiry: cause == .expiry)
-        policy.minimumInterval = .zero
+        let policy = StorePolicy(revalidatesOnExpiry: cause == .expiry, minimumInterval: .zero)
         let hasExpiry = [.expiry, .validation, .callerAfterExpiry].contains(cause)
         let (lists, observer) = try await observedList(
             shelf, expiry: hasExpiry ? .after(.seconds(60)) : .never, policy: policy, time: time)
@@ -182,9 +181,7 @@ struct KeptPagesTests {
     @Test(arguments: Interruption.allCases)
     func `C13: a change or a refetch during a page request does not lose the page`(_ interruption: Interruption) async throws {
         let shelf = Shelf()
-        var policy = StorePolicy.default
-        policy.minimumInterval = .zero
-        let (lists, observer) = try await observedList(shelf, policy: policy)
+        let (lists, observer) = try await observedList(shelf, policy: StorePolicy(minimumInterval: .zero))
         let list = lists[1]
         shelf.fetcher.hold()
         let begun = shelf.fetcher.startedCount

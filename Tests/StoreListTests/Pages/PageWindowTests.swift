@@ -252,9 +252,7 @@ struct PageWindowTests {
     @Test(arguments: [true, false])
     func `C14, C18: a mutation of an element whose page is dropped does not bring the element back`(_ succeeds: Bool) async throws {
         let book = Book()
-        var policy = StorePolicy()
-        policy.revalidatesAfterMutation = false
-        let list = lists(book, pages: 2, policy: policy)[1]
+        let list = lists(book, pages: 2, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
@@ -278,9 +276,7 @@ struct PageWindowTests {
 
     @Test func `C14, C18: a pending change applies again to an element whose page returns`() async throws {
         let book = Book()
-        var policy = StorePolicy()
-        policy.revalidatesAfterMutation = false
-        let list = lists(book, pages: 1, policy: policy)[1]
+        let list = lists(book, pages: 1, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {

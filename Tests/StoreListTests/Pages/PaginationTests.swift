@@ -175,10 +175,8 @@ struct PaginationTests {
     }
 
     @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
-        let list = store(fetcher, policy: policy)[1]
+        let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
         let observer = try await observeCompleted(list.publish())
         await list.requestNextData()
         await list.requestPrevData()
@@ -194,10 +192,8 @@ struct PaginationTests {
     }
 
     @Test func `C13: a refresh of all loaded pages that fails at one changes nothing`() async throws {
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
-        let list = store(fetcher, policy: policy)[1]
+        let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
         _ = try await list.requireData()
         await list.requestNextData()
         await list.refresh()
