@@ -20,9 +20,9 @@ struct ConfirmedPagesTests {
 
         init(tagsAll: Bool = false) {
             self.tagsAll = tagsAll
-            let box = SharedShelf()
-            fetcher = Fetcher { request in box.shelf?.answer(request) ?? .failure(Offline()) }
-            box.set(self)
+            let shelf = Shared<Shelf?>(nil)
+            fetcher = Fetcher { request in shelf.value?.answer(request) ?? .failure(Offline()) }
+            shelf.value = self
         }
 
         private func answer(_ request: ScriptedRequest<Int>) -> ScriptedAnswer<[Int]> {
@@ -36,12 +36,6 @@ struct ConfirmedPagesTests {
         }
 
         func change(_ number: Int) { editions.withLock { $0[number, default: 0] += 1 } }
-    }
-
-    private final class SharedShelf: Sendable {
-        private let stored = Mutex<Shelf?>(nil)
-        var shelf: Shelf? { stored.withLock { $0 } }
-        func set(_ shelf: Shelf) { stored.withLock { $0 = shelf } }
     }
 
     private func lists(

@@ -18,7 +18,7 @@ struct PageWindowTests {
 
     /// A book of numbered pages with three rows each, from page 0 on. A list begins at its bookmark.
     final class Book: Sendable {
-        let edition = SharedNumber()
+        let edition = Shared(0)
         let fetcher: ScriptedPaginationFetcher<Int, Row>
 
         init(bookmark: Int = 0, pages: Int = 1_000, repeating: Int = 0, hasPrevKeys: Bool = true) {
