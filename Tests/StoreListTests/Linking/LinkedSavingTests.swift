@@ -112,7 +112,7 @@ struct LinkedSavingTests {
     func `E2: a response from a cache takes back no newer change that is confirmed and waits`(
         _ age: Int, _ title: String, _ isLiked: Bool
     ) async throws {
-        let (time, request) = (ManualTime(), HeldRequest())
+        let (time, request) = (ManualTime(), HeldRequest<Void>())
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: CachedArticles(age: .seconds(age)), time: time)
         let stories = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], time: time) { _ in [] }
         await articles[7].update(Article(id: 7, title: "own"))
@@ -123,8 +123,7 @@ struct LinkedSavingTests {
         time.advance(by: .seconds(60))
         await articles[7].refresh()
         #expect(try await articles[7].requireData() == Article(id: 7, title: title, text: "failed", isLiked: isLiked))
-        request.end(.failure(Offline()))
-        await #expect(throws: Offline.self) { try await earlier.value }
+        await request.fail(earlier)
         #expect(try await articles[7].requireData() == Article(id: 7, title: title, isLiked: isLiked))
         withExtendedLifetime(stories) {}
     }
