@@ -21,22 +21,6 @@ struct WaitingForSavesTests {
         }
     }
 
-    /// A call in progress, and whether it has returned.
-    private final class Waiter: Sendable {
-        let task: Task<Void, any Error>
-        private let hasReturned = WatchedState(false)
-
-        init(_ wait: @escaping @Sendable () async throws -> Void) {
-            task = Task { [hasReturned] in
-                defer { hasReturned.update { $0 = true } }
-                try await wait()
-            }
-        }
-
-        var isWaiting: Bool { !hasReturned.current }
-        var outcome: String { get async { await task.outcome } }
-    }
-
     // MARK: Slow cachers
 
     @Test(arguments: Backing.withCacher, Asked.allCases)

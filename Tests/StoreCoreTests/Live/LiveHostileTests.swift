@@ -171,10 +171,7 @@ struct LiveHostileTests {
         bench.store.prefetch([1, 2, 1])
         try await bench.feed.connected(count: 2)
         for number in 1...2 { try await bench.feed.send(.content("\(number)"), on: number) }
-        try await until("the streams are canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 2
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the streams are canceled") { bench.feed.cancelledCount == 2 }
         try await bench.idle()
         #expect(bench.feed.connections.count == 2)
     }

@@ -20,10 +20,7 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("b"))
         try await second.sees("completed(b)")
         try await second.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
         #expect(bench.feed.connections.count == 1)
     }
@@ -79,10 +76,7 @@ struct LiveLifetimeTests {
         try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.feed.send(.content("b"), on: 2)
         try await observer.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await reports("began", "failed", "began", "cancelled")
     }
 
@@ -147,10 +141,7 @@ struct LiveLifetimeTests {
         try await observer.sees("error(\(Lost(retryAfter: .seconds(600))),b)")
         try await bench.time.sleepers(atLeast: 1)
         try await bell.ring()
-        try await until("the stream connects") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.connections.count == 2
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream connects") { bench.feed.connections.count == 2 }
         try await bench.feed.send(.content("c"), on: 2)
         try await observer.sees("completed(c)")
     }
@@ -223,10 +214,7 @@ struct LiveLifetimeTests {
         try await bench.time.advance(by: .seconds(30), sleepers: 1)
         try await bench.feed.cancelled(count: 1)
         try await observer.next { $0.error != nil && $0.content == "a" }
-        try await until("the stream connects again") {
-            bench.time.advance(by: .milliseconds(50))
-            return bench.feed.connections.count == 2
-        }
+        try await bench.time.advance(by: .milliseconds(50), until: "the stream connects again") { bench.feed.connections.count == 2 }
         #expect(bench.feed.connections.last?.last == Validator("1"))
         try await bench.feed.send(.current, on: 2)
         try await observer.sees("completed(a)")
