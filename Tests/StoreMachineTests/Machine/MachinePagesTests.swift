@@ -138,20 +138,20 @@ struct MachinePagesTests {
             shows: "completed(new+page, more, more)", answers: ["loaded"]),
     ])
     func `C13: an interrupted page request continues with the current list`(play: MachinePlay) {
-        play.run(.table(isList: true) { $0.minimumInterval = .zero })
+        play.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
     }
 
     private func runWithLateResult(_ play: MachinePlay) {
-        play.run(.table(isList: true) { $0.minimumInterval = .zero })
+        play.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
         var late = play
         late.events.append(.late)
         (late.answers, late.begins, late.cancels) = ([], 0, 0)
-        late.run(.table(isList: true) { $0.minimumInterval = .zero })
+        late.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
     }
 
     @Test(arguments: [(StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1))])
     func `C13: a refresh fetches the pages that its scope selects`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
-        let setting = ModelSetting.table(isList: true) { $0.refreshScope = scope }
+        let setting = ModelSetting.table(isList: true, policy: StorePolicy(refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
         let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
         for event in [.join, .read] + loaded + [.arrive(.refresh)] { world.apply(event) }
@@ -163,10 +163,7 @@ struct MachinePagesTests {
     func `C13: an implicit fetch loads all loaded pages again, under every refresh scope`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
-        let setting = ModelSetting.table(isList: true) {
-            $0.refreshScope = scope
-            $0.minimumInterval = .zero
-        }
+        let setting = ModelSetting.table(isList: true, policy: StorePolicy(minimumInterval: .zero, refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
         let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
         for event in [.join, .read] + loaded + [cause] { world.apply(event) }

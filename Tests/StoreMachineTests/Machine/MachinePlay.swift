@@ -58,11 +58,12 @@ extension ModelSetting {
     /// The rules of a table: content expires after two seconds.
     static func table(
         front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil, validators: Bool = false,
-        _ change: (inout StorePolicy) -> Void = { _ in }
+        policy: StorePolicy = .default
     ) -> ModelSetting {
         ModelSetting(
             "a table", expiry: 2, front: front, backing: backing, isList: isList, window: window,
-            world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3, change)
+            world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3,
+            policy: policy)
     }
 }
 

@@ -90,7 +90,7 @@ struct MachineReadingTests {
             shows: "loading(old)", answers: ["old"], begins: 1),
     ])
     func `C3: stale content is served only within the window that the policy allows`(play: MachinePlay) {
-        play.run(.table { $0.staleWhileRevalidate = .seconds(1) })
+        play.run(.table(policy: StorePolicy(staleWhileRevalidate: .seconds(1))))
     }
 
     @Test(arguments: [
@@ -107,7 +107,7 @@ struct MachineReadingTests {
             shows: "loading(nothing)", begins: 1),
     ])
     func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
-        play.run(.table { $0.errorExpiry = .seconds(3) })
+        play.run(.table(policy: StorePolicy(errorExpiry: .seconds(3))))
     }
 
     /// A list whose record is read while it is updated.

@@ -40,11 +40,11 @@ struct MachineTimeTests {
             "not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
     ])
     func `C10: observed content is fetched again once when it expires`(play: MachinePlay) {
-        play.run(.table { $0.revalidatesOnExpiry = true })
+        play.run(.table(policy: StorePolicy(revalidatesOnExpiry: true)))
     }
 
     @Test func `C10: no fetch is due for a record that arrived expired, or after the fetch at its deadline failed`() {
-        let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
+        let setting = ModelSetting.table(policy: StorePolicy(revalidatesOnExpiry: true))
         var world = ModelWorld.origins(setting)[1]
         for event in [ModelEvent.join, .read, .tick, .tick, .timer, .failed] { world.apply(event) }
         #expect(world.machine.nextWake == nil)

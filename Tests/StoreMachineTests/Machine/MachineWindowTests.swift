@@ -53,10 +53,7 @@ struct MachineWindowTests {
     func `C13, C18: a refetch begins with the first page of the window, and a refresh by scope with the initial page`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
-        let setting = ModelSetting.table(isList: true, window: 1) {
-            $0.refreshScope = scope
-            $0.minimumInterval = .zero
-        }
+        let setting = ModelSetting.table(isList: true, window: 1, policy: StorePolicy(minimumInterval: .zero, refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
         for event in [.join, .read, .nextPage, .fetched(.next, .modified), cause] { world.apply(event) }
         let resets = cause == .arrive(.refresh) && scope == .firstPage

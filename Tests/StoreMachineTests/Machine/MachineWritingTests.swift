@@ -104,7 +104,7 @@ struct MachineWritingTests {
     func `O8: content that stands in for that of the origin is not saved, whatever becomes of an earlier removal`(
         endings: [ModelEvent]
     ) throws {
-        let setting = ModelSetting.table { $0.minimumInterval = .zero }
+        let setting = ModelSetting.table(policy: StorePolicy(minimumInterval: .zero))
         let record = CacheRecord(content: [1], fetchedAt: ModelWorld(setting).date)
         var world = ModelWorld(setting, stored: record)
         for event in [ModelEvent.arrive(.acceptedContent), .read, .clear] + endings { world.apply(event) }
