@@ -90,9 +90,7 @@ struct CallerGroupTests {
 
     @Test func `C15: callers that come and go leave nothing behind`() async throws {
         let bench = Bench()
-        bench.fetcher.hold()
-        let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let stays = try await bench.heldCaller()
         var last: Task<Int, any Error>?
         for _ in 0..<Cycles.count / 50 {
             // Each caller arrives before the previous one leaves.
@@ -162,9 +160,7 @@ struct CallerGroupTests {
 
     @Test func `C9: a group that a caller joins after its last one left stays`() async throws {
         let bench = Bench()
-        bench.fetcher.hold()
-        let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let leaves = try await bench.heldCaller()
         let callerGroup = try #require(bench.store.callerGroup(1))
         let id = bench.store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.callerGroup?.id } ?? 0
         // The last caller has left. A new one arrives before the engine is notified.
@@ -181,9 +177,7 @@ struct CallerGroupTests {
         #expect(bench.fetcher.cancelledCount == 0)
         // A late notification about a finished group does not affect the next one.
         await bench.store[1].clear()
-        bench.fetcher.hold()
-        let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let next = try await bench.heldCaller()
         bench.store.dissolve(callerGroup, id, of: 1)
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()

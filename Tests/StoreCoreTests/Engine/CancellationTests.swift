@@ -11,10 +11,7 @@ struct CancellationTests {
     @Test(arguments: Backing.allCases, Leaver.allCases)
     func `C9: a canceled caller returns at once and does not affect other callers`(_ backing: Backing, _ leaver: Leaver) async throws {
         let bench = Bench(backing)
-        bench.fetcher.hold()
-        let leader = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let leader = try await bench.heldCaller()
         let follower = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(2)
         let (gone, stays) = leaver == .leader ? (leader, follower) : (follower, leader)

@@ -63,9 +63,7 @@ struct ClosingTests {
 
     @Test func `C23: closing waits for a fetch that was canceled before`() async throws {
         let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored))
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         caller.cancel()
         try await bench.fetcher.cancelled(count: 1)
         let closing = Task {
@@ -165,9 +163,7 @@ struct ClosingTests {
 
     @Test func `C23: a canceled call closes the store, and only its wait ends`() async throws {
         let bench = Bench(.tiered, fetcher: .counting(cancellation: .ignored))
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         let closing = Task { try await bench.store.close() }
         closing.cancel()
         #expect(await closing.outcome == "CancellationError")

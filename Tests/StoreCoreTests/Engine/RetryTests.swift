@@ -6,7 +6,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
-    private struct Advice: FailureAdvising {
+    struct Advice: FailureAdvising {
         var failureKind = FailureKind.transient
         var retryAfter: Duration?
         var attempts = 1
@@ -59,15 +59,11 @@ struct RetryTests {
         #expect(try await caller.value == 7)
     }
 
-    @Test(arguments: [FailureKind.permanent, .fatal, .cancelled])
-    func `C12: a permanent, fatal or cancellation failure is not retried`(_ kind: FailureKind) async throws {
-        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(Advice(failureKind: kind))))
-        await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
-        #expect(bench.fetcher.startedCount == 1)
-    }
-
-    @Test func `C12: a failure that was already retried below is not retried again`() async throws {
-        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(Advice(attempts: 2))))
+    @Test(arguments: [Advice(failureKind: .permanent), Advice(failureKind: .fatal), Advice(failureKind: .cancelled), Advice(attempts: 2)])
+    func `C12: a permanent, fatal or cancellation failure, and one that was already retried below, is not retried`(
+        _ failure: Advice
+    ) async throws {
+        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(failure)))
         await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
         #expect(bench.fetcher.startedCount == 1)
     }

@@ -135,9 +135,7 @@ struct WaitingForSavesTests {
 
     @Test func `C6: waitUntilSaved() does not await a fetch`() async throws {
         let bench = Bench(.plain)
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         try await bench.store.waitUntilSaved()
         bench.fetcher.release()
         _ = try await caller.value

@@ -103,12 +103,7 @@ struct LiveHostileTests {
             if seen.current.count == 1 { throw Lost() }
             return 1
         }
-        let store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(), fetcher: meddler, policy: policy, time: time)
-            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: meddler, policy: policy, time: time)
-            case .plain: Store(cacher: cacher, fetcher: meddler, policy: policy, time: time)
-            }
+        let store = Store(backing, over: cacher, fetcher: meddler, policy: policy, time: time)
         let caller = Self.$span.withValue("caller") { Task { try await store[1].requireData() } }
         try await time.advance(by: .seconds(1), sleepers: 1)
         #expect(await caller.outcome == "1")

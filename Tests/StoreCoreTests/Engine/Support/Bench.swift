@@ -22,14 +22,7 @@ final class Bench: Sendable {
         let cacher = GatedCacher<Int, Int>(expiry: expiry, listsKeys: listsKeys)
         self.cacher = cacher
         let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
-        switch backing {
-        case .memory:
-            store = Store(
-                cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        case .tiered:
-            store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        case .plain: store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        }
+        store = Store(backing, over: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
     }
 
     /// The number of live keys.
