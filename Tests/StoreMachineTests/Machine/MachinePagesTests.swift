@@ -60,7 +60,7 @@ struct MachinePagesTests {
             "during a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
             shows: "completed(old+page+patch, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "after a mutation was folded into the list",
+            "after a mutation was folded into the list",
             events: [
                 .nextPage, .read, .fetched(.next, .modified), .patch, .settle(0, succeeds: true), .nextPage, .fetched(.next, .modified),
             ],
