@@ -166,8 +166,7 @@ struct CallerGroupTests {
         // The last caller has left. A new one arrives before the engine is notified.
         #expect(callerGroup.remove(1))
         #expect(await leaves.outcome == "CancellationError")
-        let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let comes = try await bench.waitingCaller()
         bench.store.dissolve(callerGroup, id, of: 1)
         #expect(bench.store.callerGroup(1) === callerGroup)
         try await bench.fetcher.started(count: 1)

@@ -69,8 +69,7 @@ struct CancellationTests {
             try await observer.stopAndLeave()
             bench.time.advance(by: .milliseconds(900))
         }
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         if !arrives { try await observer.stopAndLeave() }
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
