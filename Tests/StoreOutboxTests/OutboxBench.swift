@@ -30,6 +30,39 @@ extension OutboxLane: ExpressibleByStringLiteral {
     static func ofKey(_ key: Int) -> OutboxLane { OutboxLane(name: "", key: "\(key)") }
 }
 
+extension OutboxPolicy {
+    /// The default policy with a change.
+    init(_ change: (inout OutboxPolicy) -> Void) {
+        self.init()
+        change(&self)
+    }
+}
+
+/// The date of the entries that tests write themselves.
+let entryDate = Date(timeIntervalSince1970: 1_000_000_000)
+
+extension OutboxEntry.Submission {
+    /// A submission of which a test states only what it needs.
+    init(
+        _ name: String = "c", version: Int = 1, subject: OutboxLane = .none, references: [String] = [], creates: String? = nil,
+        payload: Data = Data()
+    ) {
+        self.init(
+            name: name, version: version, subject: subject, references: references, creates: creates, supersedes: nil, delivery: UUID(),
+            date: entryDate, payload: payload)
+    }
+
+    /// A submission of an addition.
+    init(_ command: Add) throws { self.init("add", subject: .ofKey(command.key), payload: try JSONEncoder().encode(command)) }
+}
+
+extension OutboxMachine {
+    /// Applies an entry that a test writes itself.
+    mutating func apply(_ id: UUID, _ fact: OutboxEntry.Fact, in lane: OutboxLane = "a") {
+        apply(OutboxEntry(id: id, lane: lane, fact: fact), date: entryDate)
+    }
+}
+
 /// A refusal of the origin.
 struct Refusal: Error, FailureAdvising, Hashable {
     var failureKind = FailureKind.permanent
@@ -75,12 +108,6 @@ final class OutboxBench: Sendable {
     /// Sets the first contents, which the origin does not know.
     func fill() async { for key in 1...4 { await store[key].update(0) } }
 
-    /// Sets the first contents, and registers the addition.
-    func prepare() async {
-        await fill()
-        await register()
-    }
-
     /// Registers the addition.
     func registered() async -> OutboxBench {
         await register()
@@ -96,8 +123,20 @@ final class OutboxBench: Sendable {
 
     /// Sets the first contents, and registers the addition.
     func prepared() async -> OutboxBench {
-        await prepare()
-        return self
+        await fill()
+        return await registered()
+    }
+
+    /// Starts the outbox with an origin that holds its deliveries, and submits additions to key 1. Returns the first one when it is being
+    /// delivered.
+    @discardableResult
+    func deliverHeld(_ amounts: Int...) async throws -> UUID {
+        origin.hold()
+        outbox.start()
+        var ids: [UUID] = []
+        for amount in amounts { ids.append(try await outbox.submit(Add(key: 1, amount: amount))) }
+        try await origin.started(count: 1, timeout: .seconds(600))
+        return ids[0]
     }
 
     /// The content of a key, without a fetch of valid content.

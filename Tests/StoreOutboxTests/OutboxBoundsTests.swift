@@ -91,18 +91,12 @@ struct OutboxBoundsTests {
     func `O5: a delay that the origin has asked for ends with the command's failure, and with its replacement`(_ replaces: Bool) {
         var machine = OutboxMachine()
         machine.register("c", version: 1)
-        let (id, date) = (UUID(), Date(timeIntervalSince1970: 1_000_000_000))
-        func submission() -> OutboxEntry.Submission {
-            OutboxEntry.Submission(
-                name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-                payload: Data())
-        }
-        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .seconds(3_600), requested: .seconds(3_600), error: "")
+        let id = UUID()
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: entryDate, delay: .seconds(3_600), requested: .seconds(3_600), error: "")
         let end: [OutboxEntry.Fact] =
-            replaces ? [.replaced(submission())] : [.failed(.init(attempts: 1, date: date, error: "")), .retried]
-        for fact in [.submitted(submission()), .deferred(deferral)] + end {
-            machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
-        }
+            replaces
+            ? [.replaced(OutboxEntry.Submission())] : [.failed(.init(attempts: 1, date: entryDate, error: "")), .retried]
+        for fact in [.submitted(OutboxEntry.Submission()), .deferred(deferral)] + end { machine.apply(id, fact) }
         machine.start()
         machine.setDeliverer(true)
         #expect(machine.isActive(id))
@@ -117,21 +111,16 @@ struct OutboxBoundsTests {
     func `O5, O6: a compaction by another process revives no delay that has ended, and no undecodable command`(_ isUndecodable: Bool) {
         var machine = OutboxMachine()
         machine.register("c", version: 1)
-        let (id, date) = (UUID(), Date(timeIntervalSince1970: 1_000_000_000))
-        let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-            payload: Data())
-        let deferral = OutboxEntry.Deferral(attempts: 1, date: date, delay: .nanoseconds(1_000_000_007), requested: .zero, error: "")
-        for fact in [OutboxEntry.Fact.submitted(submission), .deferred(deferral)] {
-            machine.apply(OutboxEntry(id: id, lane: "a", fact: fact), date: date)
-        }
+        let id = UUID()
+        let deferral = OutboxEntry.Deferral(attempts: 1, date: entryDate, delay: .nanoseconds(1_000_000_007), requested: .zero, error: "")
+        for fact in [OutboxEntry.Fact.submitted(OutboxEntry.Submission()), .deferred(deferral)] { machine.apply(id, fact) }
         machine.start()
         if isUndecodable { machine.markUnreadable(id) }
-        machine.replaceAll(machine.entries().compactMap { OutboxEntry($0.record) }, date: date)
+        machine.replaceAll(machine.entries().compactMap { OutboxEntry($0.record) }, date: entryDate)
         machine.setDeliverer(true)
         #expect(machine.isActive(id) == !isUndecodable)
-        machine.apply(OutboxEntry(id: id, lane: "a", fact: .delivered(replacement: nil)), date: date)
-        machine.replaceAll(machine.entries(), date: date)
+        machine.apply(id, .delivered(replacement: nil))
+        machine.replaceAll(machine.entries(), date: entryDate)
         #expect(machine.items[id]?.isUnreadable == isUndecodable)
     }
 
@@ -139,16 +128,12 @@ struct OutboxBoundsTests {
     func `O17: a lane continues behind a delivery that does not end if its command leaves the lane`(_ leavesBeforeDeadline: Bool) {
         var machine = OutboxMachine()
         machine.register("c", version: 1)
-        let (ids, date) = ([UUID(), UUID()], Date(timeIntervalSince1970: 1_000_000_000))
-        let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-            payload: Data())
-        for id in ids { machine.apply(OutboxEntry(id: id, lane: "a", fact: .submitted(submission)), date: date) }
+        let ids = [UUID(), UUID()]
+        for id in ids { machine.apply(id, .submitted(OutboxEntry.Submission())) }
         machine.start()
         machine.setDeliverer(true)
         if !leavesBeforeDeadline { machine.passedDeadline(ids[0]) }
-        let failure = OutboxEntry.Failure(attempts: 1, date: date, error: "")
-        machine.apply(OutboxEntry(id: ids[0], lane: "a", fact: .failed(failure)), date: date)
+        machine.apply(ids[0], .failed(OutboxEntry.Failure(attempts: 1, date: entryDate, error: "")))
         #expect(machine.isActive(ids[1]) == !leavesBeforeDeadline)
         machine.passedDeadline(ids[0])
         #expect(machine.isActive(ids[1]))
@@ -158,15 +143,11 @@ struct OutboxBoundsTests {
         var machine = OutboxMachine()
         machine.register("c", version: 1)
         let id = UUID()
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
-        let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: .none, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-            payload: Data())
-        machine.apply(OutboxEntry(id: id, lane: "a", fact: .submitted(submission)), date: date)
+        machine.apply(id, .submitted(OutboxEntry.Submission()))
         let deferral = OutboxEntry.Deferral(
             attempts: .max, date: .distantFuture, delay: .seconds(Int64.max / 2), requested: .seconds(Int64.max / 2), error: "")
         let entry = OutboxEntry(id: id, lane: "a", fact: .deferred(deferral))
-        machine.apply(try #require(OutboxEntry(entry.record)), date: date)
+        machine.apply(try #require(OutboxEntry(entry.record)), date: entryDate)
         machine.start()
         #expect(machine.nextWake == machine.now.advanced(by: .seconds(3_600)))
         // A number of attempts from a damaged log overflows nothing.
@@ -175,12 +156,11 @@ struct OutboxBoundsTests {
     }
 
     @Test func `O5: a new launch ends the growing delays of the last one, and keeps a delay that the origin asked for`() async throws {
-        let bench = try OutboxBench(
+        let bench = try await OutboxBench(
             origin: ScriptedDeliveries { delivery in
                 .failure(Refusal(failureKind: .transient, retryAfter: delivery.command.key == 1 ? nil : .seconds(100)))
-            })
-        await bench.register()
-        bench.outbox.start()
+            }
+        ).started()
         for key in 1...2 { try await bench.outbox.submit(Add(key: key, amount: 5)) }
         try await bench.events.first("attempt 1 failed", count: 2)
         await bench.outbox.core.shutDown()
@@ -197,12 +177,9 @@ struct OutboxBoundsTests {
     /// A log with commands of which each creates an entity and refers to that of the one before it.
     private func chain(_ count: Int) -> (entries: [OutboxEntry], ids: [UUID]) {
         let ids = (0..<count).map { _ in UUID() }
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
         return (
             ids.indices.map { index in
-                let submission = OutboxEntry.Submission(
-                    name: "c", version: 1, subject: .none, references: index == 0 ? [] : ["t\(index - 1)"], creates: "t\(index)",
-                    supersedes: nil, delivery: UUID(), date: date, payload: Data())
+                let submission = OutboxEntry.Submission(references: index == 0 ? [] : ["t\(index - 1)"], creates: "t\(index)")
                 return OutboxEntry(id: ids[index], lane: OutboxLane(name: "\(index)"), fact: .submitted(submission))
             }, ids
         )
@@ -211,15 +188,14 @@ struct OutboxBoundsTests {
     @Test(arguments: [OutboxEntry.Fact.failed(.init(attempts: 1, date: .distantPast, error: "refused")), .canceled])
     func `O8: a long chain of creations fails with its first one, and is retried with it`(_ end: OutboxEntry.Fact) {
         let (entries, ids) = chain(rounds(50_000, quick: 5_000))
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
         var machine = OutboxMachine()
         machine.register("c", version: 1)
-        for entry in entries { machine.apply(entry, date: date) }
-        machine.apply(OutboxEntry(id: ids[0], lane: "0", fact: end), date: date)
+        for entry in entries { machine.apply(entry, date: entryDate) }
+        machine.apply(ids[0], end, in: "0")
         #expect(machine.pendingCount == 0)
         #expect(machine.failedCount == (end == .canceled ? ids.count - 1 : ids.count))
         guard end != .canceled else { return }
-        machine.apply(OutboxEntry(id: ids[0], lane: "0", fact: .retried), date: date)
+        machine.apply(ids[0], .retried, in: "0")
         #expect(machine.failedCount == 0)
         #expect(machine.commands().map(\.id) == ids)
     }
@@ -305,16 +281,11 @@ struct OutboxBoundsTests {
     }
 
     @Test func `O8: a new process forgets the oldest replaced keys, except those that commands name`() {
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
         var machine = OutboxMachine()
         for number in 0..<5 {
-            let fact = OutboxEntry.Fact.mapped(temporary: "t\(number)", replacement: "r\(number)")
-            machine.apply(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: fact), date: date)
+            machine.apply(OutboxEntry.noCommand, .mapped(temporary: "t\(number)", replacement: "r\(number)"), in: .none)
         }
-        let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: .none, references: ["t1"], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-            payload: Data())
-        machine.apply(OutboxEntry(id: UUID(), lane: "a", fact: .submitted(submission)), date: date)
+        machine.apply(UUID(), .submitted(OutboxEntry.Submission(references: ["t1"])))
         machine.forgetOldReplacements(keeping: 2)
         #expect(machine.replacements == ["t1": "r1", "t3": "r3", "t4": "r4"])
         #expect(machine.replacementOrder == ["t1", "t3", "t4"])
@@ -322,32 +293,21 @@ struct OutboxBoundsTests {
 
     @Test(arguments: [false, true])
     func `O3, O6: a lane that a fact of a newer version holds stays held under the real key of its entity`(_ hasCommand: Bool) {
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
         let (temporary, real) = (OutboxLane(name: "notes", key: "t"), OutboxLane(name: "notes", key: "r"))
         var machine = OutboxMachine()
-        let submission = OutboxEntry.Submission(
-            name: "c", version: 1, subject: temporary, references: [], creates: nil, supersedes: nil, delivery: UUID(), date: date,
-            payload: Data())
-        if hasCommand { machine.apply(OutboxEntry(id: UUID(), lane: temporary, fact: .submitted(submission)), date: date) }
-        machine.apply(OutboxEntry(id: UUID(), lane: temporary, fact: .unknown), date: date)
-        let moved = OutboxEntry.Fact.mapped(temporary: "t", replacement: "r")
-        machine.apply(OutboxEntry(id: OutboxEntry.noCommand, lane: .none, fact: moved), date: date)
+        if hasCommand { machine.apply(UUID(), .submitted(OutboxEntry.Submission(subject: temporary)), in: temporary) }
+        machine.apply(UUID(), .unknown, in: temporary)
+        machine.apply(OutboxEntry.noCommand, .mapped(temporary: "t", replacement: "r"), in: .none)
         #expect(machine.heldLanes == [real])
     }
 
     @Test func `O3, O8: a lane keeps its commands if the origin keeps the temporary key of their entity`() {
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
         let lane = OutboxLane(name: "notes", key: "t")
-        func submission(references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
-            OutboxEntry.Submission(
-                name: "c", version: 1, subject: lane, references: references, creates: creates, supersedes: nil, delivery: UUID(),
-                date: date, payload: Data())
-        }
         let (creation, change) = (UUID(), UUID())
         var machine = OutboxMachine()
-        machine.apply(OutboxEntry(id: creation, lane: lane, fact: .submitted(submission(creates: "t"))), date: date)
-        machine.apply(OutboxEntry(id: change, lane: lane, fact: .submitted(submission(references: ["t"]))), date: date)
-        machine.apply(OutboxEntry(id: creation, lane: lane, fact: .delivered(replacement: "t")), date: date)
+        machine.apply(creation, .submitted(OutboxEntry.Submission(subject: lane, creates: "t")), in: lane)
+        machine.apply(change, .submitted(OutboxEntry.Submission(subject: lane, references: ["t"])), in: lane)
+        machine.apply(creation, .delivered(replacement: "t"), in: lane)
         #expect(machine.lanes[lane].map { Array($0.ids) } == [change])
         #expect(machine.commands(changing: lane).map(\.id) == [creation, change])
     }
@@ -355,13 +315,8 @@ struct OutboxBoundsTests {
     // MARK: Deliveries that do not end
 
     @Test func `O17: a delivery that does not end holds only its own lane in the next outbox of the process`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        bench.origin.hold()
-        await bench.register()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.submit(Add(key: 1, amount: 6))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }).registered()
+        try await bench.deliverHeld(5, 6)
         await bench.outbox.core.shutDown()
         let next = try await OutboxBench(in: bench.directory).started()
         try await next.outbox.submit(Add(key: 2, amount: 7))
@@ -374,17 +329,11 @@ struct OutboxBoundsTests {
     }
 
     @Test func `O10, O17: after clearing, a delivery that does not end holds no lane`() async throws {
-        let bench = try OutboxBench(
-            policy: {
-                var policy = OutboxPolicy()
-                (policy.concurrentLanes, policy.clearTimeout) = (1, .zero)
-                return policy
-            }(), origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        bench.origin.hold()
-        await bench.register()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await OutboxBench(
+            policy: OutboxPolicy { ($0.concurrentLanes, $0.clearTimeout) = (1, .zero) },
+            origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }
+        ).registered()
+        try await bench.deliverHeld(5)
         #expect(await bench.state.deliveringCount == 1)
         #expect(try await bench.outbox.clear() == 1)
         #expect(await bench.state.deliveringCount == 0)

@@ -21,13 +21,8 @@ struct OutboxClosingTests {
     func `C23: after a scope is closed, no file changes, despite a screen and a delivery`(_ clearing: Bool) async throws {
         let directory = try TemporaryDirectory()
         let scope = CacheScope(directory: directory.url)
-        let bench = try bench(in: directory, scope: scope)
-        await bench.prepare()
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.submit(Add(key: 1, amount: 7))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await bench(in: directory, scope: scope).prepared()
+        try await bench.deliverHeld(5, 7)
         let screen = RecordingObserver(bench.store[1].publish())
         try await screen.next { $0.content == 12 }
         let closing = Task { try await scope.close(clearing: clearing) }
@@ -72,13 +67,8 @@ struct OutboxClosingTests {
     }
 
     @Test func `C23: a closed outbox refuses every request, and the next one delivers what was pending`() async throws {
-        let bench = try bench(cancellation: .honored)
-        await bench.prepare()
-        bench.origin.hold()
-        bench.outbox.start()
-        let first = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.submit(Add(key: 1, amount: 7))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await bench(cancellation: .honored).prepared()
+        let first = try await bench.deliverHeld(5, 7)
         let states = Task { () -> Int in
             var count = 0
             for await _ in bench.outbox.publish() { count += 1 }
@@ -107,10 +97,7 @@ struct OutboxClosingTests {
 
     @Test func `C23: a delivery that succeeds while its outbox is closed is not repeated`() async throws {
         let bench = try await bench().registered()
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.deliverHeld(5)
         let closing = Task { try await bench.outbox.close() }
         try await bench.origin.cancelled(count: 1, timeout: .seconds(600))
         bench.origin.release()
@@ -123,10 +110,7 @@ struct OutboxClosingTests {
     @Test(arguments: [false, true])
     func `C23: closing an outbox waits for a running attempt, and drops the commands only with clearing`(_ clearing: Bool) async throws {
         let bench = try await bench().registered()
-        bench.origin.hold()
-        bench.outbox.start()
-        for amount in [5, 7] { try await bench.outbox.submit(Add(key: 1, amount: amount)) }
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.deliverHeld(5, 7)
         let isClosed = WatchedState(false)
         let closing = Task {
             try await bench.outbox.close(clearing: clearing)
@@ -231,8 +215,7 @@ struct OutboxClosingTests {
     func `C23: closing again leaves a removed directory alone`(_ clearing: Bool) async throws {
         let directory = try TemporaryDirectory()
         let scope = CacheScope(directory: directory.url)
-        let bench = try bench(in: directory, scope: scope)
-        await bench.prepare()
+        let bench = try await bench(in: directory, scope: scope).prepared()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.close(clearing: clearing)
         try await bench.store.close(clearing: clearing)
@@ -247,10 +230,7 @@ struct OutboxClosingTests {
 
     @Test func `C23: closing an outbox ends the delay after a result that could not be logged`() async throws {
         let bench = try await bench().registered()
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.deliverHeld(5)
         // A file in place of the directory refuses each entry.
         let path = bench.directory.file("outbox")
         try await until("the directory is a file") {

@@ -10,23 +10,17 @@ import StoreCoreTesting
 /// What stores show between the submission of a command and the content that contains its change.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxContentTests {
-    private func submission(_ command: Add) throws -> OutboxEntry.Submission {
-        OutboxEntry.Submission(
-            name: "add", version: 1, subject: .ofKey(command.key), references: [], creates: nil, supersedes: nil, delivery: UUID(),
-            date: Date(timeIntervalSince1970: 1_000_000_000), payload: try JSONEncoder().encode(command))
-    }
-
     /// A directory as a process leaves it that dies after the origin has performed an addition of five to ten.
     private func directory(saved: Int?, isNamed: Bool, isLogged: Bool = true) async throws -> TemporaryDirectory {
         let directory = try TemporaryDirectory()
         let id = UUID()
         if let saved {
-            var record = CacheRecord(content: saved, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+            var record = CacheRecord(content: saved, fetchedAt: entryDate)
             if isNamed { record.fields.commands = [id] }
             try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         }
         let log = try OutboxLog(directory: directory.file("outbox"))
-        let begun: [OutboxEntry.Fact] = [.submitted(try submission(Add(key: 1, amount: 5))), .attempted]
+        let begun: [OutboxEntry.Fact] = [.submitted(try OutboxEntry.Submission(Add(key: 1, amount: 5))), .attempted]
         let facts = begun + (isLogged ? [.delivered(replacement: nil)] : [])
         _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
         return directory
@@ -112,11 +106,11 @@ struct OutboxContentTests {
         await outbox.core.log.unfollow()
         await otherTasksRun()
         let id = try await isKnown ? outbox.submit(Add(key: 1, amount: 5)) : UUID()
-        let submitted = OutboxEntry.Fact.submitted(try submission(Add(key: 1, amount: 5)))
+        let submitted = OutboxEntry.Fact.submitted(try OutboxEntry.Submission(Add(key: 1, amount: 5)))
         let facts = (isKnown ? [] : [submitted]) + [.attempted, .delivered(replacement: nil)]
         let log = try OutboxLog(directory: directory.file("outbox"))
         _ = try log.append(facts.map { OutboxEntry(id: id, lane: .ofKey(1), fact: $0).record }, durability: .crash)
-        var record = CacheRecord(content: 15, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+        var record = CacheRecord(content: 15, fetchedAt: entryDate)
         record.fields.commands = [id]
         try await other.save(record, param: 1)
         try await until("the record is read") {
@@ -193,10 +187,7 @@ struct OutboxContentTests {
         let origin = WatchedState(0)
         let bench = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) }).registered()
         #expect(try await bench.value() == 0)
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.deliverHeld(5)
         // The origin has performed the addition, and its response is under way.
         origin.update { $0 = 5 }
         await bench.store[1].refresh()
@@ -246,7 +237,7 @@ struct OutboxContentTests {
 
     @Test func `O7: content that the origin responds with replaces the change of a key that was not read before`() async throws {
         let directory = try TemporaryDirectory()
-        let record = CacheRecord(content: 10, fetchedAt: Date(timeIntervalSince1970: 1_000_000_000))
+        let record = CacheRecord(content: 10, fetchedAt: entryDate)
         try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         let bench = try OutboxBench(in: directory)
         await bench.outbox.register(Add.self, patching: bench.store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in 1_000 })

@@ -125,9 +125,7 @@ struct OutboxCornerTests {
     }
 
     @Test func `O9, O12: a command supersedes the one before it in a full outbox`() async throws {
-        var policy = OutboxPolicy.default
-        policy.countLimit = 1
-        let outbox = try Outbox(directory: directory.file("small"), policy: policy)
+        let outbox = try Outbox(directory: directory.file("small"), policy: OutboxPolicy { $0.countLimit = 1 })
         await outbox.register(NoteDraft.self) { _, _ in }
         try await outbox.submit(NoteDraft(id: "t", text: "a"))
         let newer = try await outbox.submit(NoteDraft(id: "t", text: "ab"))
@@ -150,20 +148,13 @@ struct OutboxCornerTests {
     }
 
     @Test func `O8, O14: after a compaction, a replaced command still waits for a creator that comes later`() {
-        let date = Date(timeIntervalSinceReferenceDate: 0)
-        func submission(_ name: String, version: Int = 1, references: [String] = [], creates: String? = nil) -> OutboxEntry.Submission {
-            OutboxEntry.Submission(
-                name: name, version: version, subject: OutboxLane(name: name), references: references, creates: creates, supersedes: nil,
-                delivery: UUID(),
-                date: date, payload: Data())
-        }
         let (poisoned, creator) = (UUID(), UUID())
         var machine = OutboxMachine()
-        machine.apply(OutboxEntry(id: poisoned, lane: "x", fact: .submitted(submission("new", version: 2))), date: date)
-        machine.apply(OutboxEntry(id: creator, lane: "y", fact: .submitted(submission("create", creates: "t"))), date: date)
-        machine.apply(OutboxEntry(id: poisoned, lane: "x", fact: .replaced(submission("old", references: ["t"]))), date: date)
+        machine.apply(poisoned, .submitted(OutboxEntry.Submission("new", version: 2, subject: "new")), in: "x")
+        machine.apply(creator, .submitted(OutboxEntry.Submission("create", subject: "create", creates: "t")), in: "y")
+        machine.apply(poisoned, .replaced(OutboxEntry.Submission("old", subject: "old", references: ["t"])), in: "x")
         var reloaded = OutboxMachine()
-        for entry in machine.entries() { reloaded.apply(entry, date: date) }
+        for entry in machine.entries() { reloaded.apply(entry, date: entryDate) }
         #expect(reloaded.items[poisoned] == machine.items[poisoned])
         #expect(reloaded.items[poisoned]?.status == .pending)
     }

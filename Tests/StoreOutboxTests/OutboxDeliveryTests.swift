@@ -11,11 +11,8 @@ struct OutboxDeliveryTests {
     // MARK: Order and identity
 
     @Test func `O3: a lane delivers in the order of submission, and lanes run concurrently up to the limit`() async throws {
-        var policy = OutboxPolicy()
-        policy.concurrentLanes = 2
-        let bench = try OutboxBench(policy: policy)
+        let bench = try await OutboxBench(policy: OutboxPolicy { $0.concurrentLanes = 2 }).prepared()
         bench.origin.hold()
-        await bench.prepare()
         for amount in 1...3 { for key in 1...3 { try await bench.outbox.submit(Add(key: key, amount: amount)) } }
         bench.outbox.start()
         try await bench.origin.started(count: 2, timeout: .seconds(600))
@@ -30,12 +27,12 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O3: a delivery that does not end does not delay other lanes`() async throws {
-        let bench = try OutboxBench(
+        let bench = try await OutboxBench(
             origin: ScriptedDeliveries { delivery in
                 if delivery.command.key == 1 { try await untilCanceled() }
                 return .success(())
-            })
-        await bench.prepare()
+            }
+        ).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 1))
         try await bench.outbox.submit(Add(key: 2, amount: 1))
@@ -65,8 +62,8 @@ struct OutboxDeliveryTests {
     // MARK: Failures
 
     @Test func `O5: a transient failure is repeated after a growing delay, and never becomes permanent`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) })
-        await bench.prepare()
+        let origin = ScriptedDeliveries<Add, Void> { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) }
+        let bench = try await OutboxBench(origin: origin).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         for attempt in 1...12 {
@@ -111,10 +108,10 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a trigger ends the back-off, but not a delay that the origin asked for`() async throws {
         let (trigger, network) = AsyncStream.makeStream(of: Void.self)
-        let bench = try OutboxBench(
+        let bench = try await OutboxBench(
             origin: ScriptedDeliveries(
-                .failure(Offline()), .failure(Refusal(failureKind: .transient, retryAfter: .seconds(100))), .success(()), .success(())))
-        await bench.prepare()
+                .failure(Offline()), .failure(Refusal(failureKind: .transient, retryAfter: .seconds(100))), .success(()), .success(()))
+        ).prepared()
         bench.outbox.start(deliveringOn: trigger)
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -129,8 +126,8 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O5: a fatal failure stops all lanes until resume`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .fatal)), .success(()), .success(())))
-        await bench.prepare()
+        let origin = ScriptedDeliveries<Add, Void>(.failure(Refusal(failureKind: .fatal)), .success(()), .success(()))
+        let bench = try await OutboxBench(origin: origin).prepared()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         bench.outbox.start()
         try await bench.events.first("stopped")
@@ -145,11 +142,9 @@ struct OutboxDeliveryTests {
 
     @Test(arguments: [OutboxPolicy.AfterFailure.laneContinues, .laneStops])
     func `O5: after a permanent failure, a lane continues or stops until it is handled`(_ rule: OutboxPolicy.AfterFailure) async throws {
-        var policy = OutboxPolicy()
-        (policy.afterFailure, policy.concurrentLanes) = (rule, 1)
-        let bench = try OutboxBench(
-            policy: policy, origin: ScriptedDeliveries(.failure(Refusal()), .success(()), .success(()), .success(())))
-        await bench.prepare()
+        let policy = OutboxPolicy { ($0.afterFailure, $0.concurrentLanes) = (rule, 1) }
+        let origin = ScriptedDeliveries<Add, Void>(.failure(Refusal()), .success(()), .success(()), .success(()))
+        let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 7))
         bench.outbox.start()
@@ -191,15 +186,10 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O3, O5: a delivery that passes its deadline is canceled, and its late success counts`() async throws {
-        var policy = OutboxPolicy()
-        policy.concurrentLanes = 1
-        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        bench.origin.hold()
-        await bench.prepare()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.submit(Add(key: 1, amount: 7))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let policy = OutboxPolicy { $0.concurrentLanes = 1 }
+        let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { _ in .success(()) }
+        let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
+        try await bench.deliverHeld(5, 7)
         try await bench.outbox.submit(Add(key: 2, amount: 1))
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: policy.attemptTimeout)
@@ -341,9 +331,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O12: the total size of all commands is limited`() async throws {
-        var policy = OutboxPolicy()
-        policy.byteLimit = 100
-        let bench = try await OutboxBench(policy: policy).prepared()
+        let bench = try await OutboxBench(policy: OutboxPolicy { $0.byteLimit = 100 }).prepared()
         var accepted = 0
         let error = await #expect(throws: StoreError.self) {
             while accepted < 1_000 {

@@ -11,12 +11,6 @@ import StoreCoreTesting
 /// Damaged logs, disks that fail, and values that no program should produce.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxInputTests {
-    private func submission(_ command: Add) throws -> OutboxEntry.Submission {
-        OutboxEntry.Submission(
-            name: "add", version: 1, subject: .ofKey(command.key), references: [], creates: nil, supersedes: nil, delivery: UUID(),
-            date: Date(timeIntervalSince1970: 1_000_000_000), payload: try JSONEncoder().encode(command))
-    }
-
     // MARK: The log
 
     /// A log with every kind of fact, one append each: the bytes, and the end of each append.
@@ -25,14 +19,13 @@ struct OutboxInputTests {
         let log = try OutboxLog(directory: place.file("outbox"))
         let ids = (0..<6).map { _ in UUID() }
         var entries: [(UUID, OutboxEntry.Fact)] = []
-        for (number, id) in ids.enumerated() { entries.append((id, .submitted(try submission(Add(key: 1 + number % 2, amount: 1))))) }
-        let date = Date(timeIntervalSince1970: 1_000_000_000)
+        for (number, id) in ids.enumerated() { entries.append((id, .submitted(try .init(Add(key: 1 + number % 2, amount: 1))))) }
         entries += [
             (ids[0], .attempted), (ids[0], .delivered(replacement: nil)), (ids[0], .retired), (ids[1], .attempted),
-            (ids[1], .deferred(.init(attempts: 1, date: date, delay: .seconds(10), requested: .seconds(10), error: "offline"))),
-            (ids[2], .attempted), (ids[2], .failed(.init(attempts: 1, date: date, error: "refused"))), (ids[2], .retried),
-            (ids[3], .canceled), (ids[4], .failed(.init(attempts: 1, date: date, error: "refused"))), (ids[4], .discarded),
-            (ids[5], .replaced(try submission(Add(key: 3, amount: 1)))),
+            (ids[1], .deferred(.init(attempts: 1, date: entryDate, delay: .seconds(10), requested: .seconds(10), error: "offline"))),
+            (ids[2], .attempted), (ids[2], .failed(.init(attempts: 1, date: entryDate, error: "refused"))), (ids[2], .retried),
+            (ids[3], .canceled), (ids[4], .failed(.init(attempts: 1, date: entryDate, error: "refused"))), (ids[4], .discarded),
+            (ids[5], .replaced(try .init(Add(key: 3, amount: 1)))),
             (OutboxEntry.noCommand, .mapped(temporary: "\"t\"", replacement: "\"r\"")),
         ]
         var ends: [Int] = []
@@ -60,7 +53,7 @@ struct OutboxInputTests {
         let cuts = positions(0..<bytes.count + 1, every: 41, and: ends.flatMap { $0 - 1...$0 + 1 })
         for (number, cut) in cuts.enumerated() {
             while next < ends.count, ends[next] <= cut {
-                expected.apply(entries[next], date: Date(timeIntervalSince1970: 1_000_000_000))
+                expected.apply(entries[next], date: entryDate)
                 next += 1
             }
             let bench = try bench(Array(bytes.prefix(cut)))
@@ -134,7 +127,7 @@ struct OutboxInputTests {
 
     @Test func `O6, O11: an undecodable command that changes no content is never attempted`() async throws {
         let directory = try TemporaryDirectory()
-        var damaged = try submission(Add(key: 1, amount: 5))
+        var damaged = try OutboxEntry.Submission(Add(key: 1, amount: 5))
         damaged.payload = Data("{}".utf8)
         let entry = OutboxEntry(id: UUID(), lane: "add", fact: .submitted(damaged))
         _ = try OutboxLog(directory: directory.file("outbox")).append([entry.record], durability: .crash)
@@ -208,10 +201,7 @@ struct OutboxInputTests {
 
     @Test func `O7: a success that cannot be logged is logged later, and is not delivered twice`() async throws {
         let bench = try await OutboxBench().prepared()
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        try await bench.deliverHeld(5)
         try blockLog(of: bench)
         bench.origin.release()
         try await bench.events.first("log failed")
@@ -226,8 +216,7 @@ struct OutboxInputTests {
     }
 
     @Test func `O5: an attempt that cannot be logged follows after a delay, even if the policy has none`() async throws {
-        var policy = OutboxPolicy()
-        (policy.concurrentLanes, policy.backOff) = (1, .zero)
+        let policy = OutboxPolicy { ($0.concurrentLanes, $0.backOff) = (1, .zero) }
         let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { _ in .success(()) }
         let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
         origin.hold()
@@ -301,8 +290,8 @@ struct OutboxInputTests {
 
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
     func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(())))
-        await bench.prepare()
+        let origin = ScriptedDeliveries<Add, Void>(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(()))
+        let bench = try await OutboxBench(origin: origin).prepared()
         bench.outbox.start()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
@@ -315,9 +304,7 @@ struct OutboxInputTests {
     }
 
     @Test func `O12: a replacement is bounded like a submission`() async throws {
-        var policy = OutboxPolicy()
-        policy.byteLimit = 200
-        let bench = try OutboxBench(policy: policy, origin: ScriptedDeliveries(.failure(Refusal())))
+        let bench = try OutboxBench(policy: OutboxPolicy { $0.byteLimit = 200 }, origin: ScriptedDeliveries(.failure(Refusal())))
         await bench.fill()
         await bench.outbox.register(AppendText.self) { _, _ in throw Refusal() }
         let id = try await bench.outbox.submit(AppendText(note: "n", text: "a"))
@@ -342,13 +329,11 @@ struct OutboxInputTests {
         await bench.fill()
         let log = try OutboxLog(directory: bench.directory.file("outbox"))
         let entries = try (0..<count).map { number in
-            OutboxEntry(id: UUID(), lane: .ofKey(1), fact: .submitted(try submission(Add(key: 1, amount: 1))))
+            OutboxEntry(id: UUID(), lane: .ofKey(1), fact: .submitted(try .init(Add(key: 1, amount: 1))))
         }
         _ = try log.append(entries.map(\.record), durability: .crash)
         let scope = CacheScope()
-        var policy = OutboxPolicy()
-        policy.countLimit = count + 1
-        let again = try OutboxBench(in: bench.directory, policy: policy, scope: scope)
+        let again = try OutboxBench(in: bench.directory, policy: OutboxPolicy { $0.countLimit = count + 1 }, scope: scope)
         let began = ContinuousClock.now
         await again.register()
         #expect(try await again.value() == count)

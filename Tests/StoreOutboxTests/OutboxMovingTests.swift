@@ -63,6 +63,20 @@ private final class NoteMover: Sendable {
         await registerCreations()
         await registerAppends(lane: lane)
     }
+
+    func registered() async -> NoteMover {
+        await register()
+        return self
+    }
+
+    /// Makes two outboxes of one directory, of which the other one gets the content of the origin.
+    static func pair() async throws -> (app: NoteMover, other: NoteMover) {
+        let app = try NoteMover()
+        let other = try NoteMover(in: app.directory)
+        await app.registerCreations()
+        await other.registerCreations(content: "of the origin")
+        return (app, other)
+    }
 }
 
 /// The time between the delivery of a creation and the move of its entity to the real key.
@@ -72,8 +86,7 @@ struct OutboxMovingTests {
 
     @Test(arguments: ["t", "real-t"])
     func `O3, O8: a change that is submitted while its entity moves is delivered after the earlier ones`(_ name: String) async throws {
-        let notes = try NoteMover()
-        await notes.register()
+        let notes = try await NoteMover().registered()
         try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
         for text in ["1", "2"] { try await notes.outbox.submit(AppendText(note: "t", text: text)) }
         notes.cacher.hold(.load)
@@ -110,8 +123,7 @@ struct OutboxMovingTests {
     }
 
     @Test func `O3, O6, O8: a change waits for an earlier one of an unregistered type after the entity has moved`() async throws {
-        let first = try NoteMover()
-        await first.register()
+        let first = try await NoteMover().registered()
         try await first.outbox.submit(CreateNote(id: "t", text: "a"))
         try await first.outbox.submit(AppendText(note: "t", text: "1"))
         await first.outbox.core.shutDown()
@@ -131,8 +143,7 @@ struct OutboxMovingTests {
     }
 
     @Test func `O8, O15: the changes of a moving entity are pending under both keys`() async throws {
-        let first = try NoteMover()
-        await first.register()
+        let first = try await NoteMover().registered()
         try await first.outbox.submit(CreateNote(id: "t", text: "a"))
         try await first.outbox.submit(AppendText(note: "t", text: "1"))
         await first.outbox.core.shutDown()
@@ -148,8 +159,7 @@ struct OutboxMovingTests {
 
     @Test func `O8, O17: a change waits for the move of its own entity only`() async throws {
         let cacher = SlowKeyCacher(slow: "real-slow")
-        let notes = try NoteMover(cacher: cacher)
-        await notes.register()
+        let notes = try await NoteMover(cacher: cacher).registered()
         for id in ["slow", "fast"] {
             try await notes.outbox.submit(CreateNote(id: id, text: id))
             try await notes.outbox.submit(AppendText(note: id, text: "!"))
@@ -183,10 +193,7 @@ struct OutboxMovingTests {
     // MARK: Content
 
     @Test func `O8: the first content of an entity is out of date if another process has received its content`() async throws {
-        let app = try NoteMover()
-        let other = try NoteMover(in: app.directory)
-        await app.registerCreations()
-        await other.registerCreations(content: "of the origin")
+        let (app, other) = try await NoteMover.pair()
         try await app.outbox.submit(CreateNote(id: "t", text: "first"))
         // Later than the submission, so that no fetch of the temporary key replaces the first content.
         let observer = RecordingObserver(app.store["t"].publish())
@@ -212,10 +219,7 @@ struct OutboxMovingTests {
     func `O8: a temporary key leads to the entity that another process has created, shown here or not, in any log`(
         _ isShown: Bool, _ compacts: Bool
     ) async throws {
-        let app = try NoteMover()
-        let other = try NoteMover(in: app.directory)
-        await app.registerCreations()
-        await other.registerCreations(content: "of the origin")
+        let (app, other) = try await NoteMover.pair()
         if isShown { try await app.outbox.submit(CreateNote(id: "t", text: "first")) }
         // The app learns of everything else at once, when the other process has forgotten the command. A look at the log that is under way
         // would find the command earlier.
@@ -245,10 +249,7 @@ struct OutboxMovingTests {
     }
 
     @Test func `C15, O8: the next outbox over a store replaces a temporary key that a former one has shown`() async throws {
-        let app = try NoteMover()
-        let other = try NoteMover(in: app.directory)
-        await app.registerCreations()
-        await other.registerCreations(content: "of the origin")
+        let (app, other) = try await NoteMover.pair()
         try await app.outbox.submit(CreateNote(id: "t", text: "first"))
         #expect(try await app.store["t"].requireData() == "first")
         await app.outbox.core.shutDown()

@@ -68,12 +68,8 @@ struct OutboxScopeTests {
     }
 
     @Test func `O13: a deliverer that has lost its lease begins no delivery`() async throws {
-        let first = try OutboxBench()
-        first.origin.hold()
-        await first.register()
-        first.outbox.start()
-        try await first.outbox.submit(Add(key: 1, amount: 5))
-        try await first.origin.started(count: 1, timeout: .seconds(600))
+        let first = try await OutboxBench().registered()
+        try await first.deliverHeld(5)
         // Another process may remove the directory of a cache, and then nothing tells that the lease is still in use.
         let leases = await first.outbox.core.leases.path
         try FileManager.default.removeItem(atPath: leases + "/" + DeliveryLease.name)
@@ -138,11 +134,8 @@ struct OutboxScopeTests {
     }
 
     @Test func `O13: commands of another outbox on the directory are delivered without a restart, by one deliverer`() async throws {
-        let app = try OutboxBench()
-        let widget = try OutboxBench(in: app.directory, origin: ScriptedDeliveries { _ in .failure(Refusal()) })
-        await app.register()
-        await widget.register()
-        app.outbox.start()
+        let app = try await OutboxBench().started()
+        let widget = try await OutboxBench(in: app.directory, origin: ScriptedDeliveries { _ in .failure(Refusal()) }).registered()
         try await app.outbox.submit(Add(key: 1, amount: 5))
         try await app.events.first("delivered")
         try await widget.outbox.submit(Add(key: 1, amount: 7))
@@ -164,9 +157,7 @@ struct OutboxScopeTests {
         _ = try log.append(Array(repeating: outdated, count: 2_000), durability: .crash)
         let bench = try OutboxBench(in: directory)
         await bench.outbox.core.log.unfollow()
-        let submission = OutboxEntry.Submission(
-            name: "add", version: 1, subject: .ofKey(1), references: [], creates: nil, supersedes: nil, delivery: UUID(), date: Date(),
-            payload: try JSONEncoder().encode(Add(key: 1, amount: 5)))
+        let submission = try OutboxEntry.Submission(Add(key: 1, amount: 5))
         _ = try log.append([OutboxEntry(id: UUID(), lane: .ofKey(1), fact: .submitted(submission)).record], durability: .crash)
         await bench.register()
         #expect(try await bench.value() == 5)
@@ -181,12 +172,8 @@ struct OutboxScopeTests {
     }
 
     @Test func `O13: another outbox takes over from a deliverer that has ended`() async throws {
-        let first = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        first.origin.hold()
-        await first.register()
-        first.outbox.start()
-        try await first.outbox.submit(Add(key: 1, amount: 5))
-        try await first.origin.started(count: 1, timeout: .seconds(600))
+        let first = try await OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }).registered()
+        try await first.deliverHeld(5)
         let second = try await OutboxBench(in: first.directory).started()
         try await second.outbox.submit(Add(key: 2, amount: 7))
         try await first.outbox.submit(Add(key: 1, amount: 1))
@@ -269,10 +256,7 @@ struct OutboxScopeTests {
         let count = isLongRun ? 100_000 : 5_000
         let log = try OutboxLog(directory: bench.directory.file("outbox"))
         let entries = try (0..<count).map { number in
-            let command = Add(key: number % 100, amount: 1)
-            let submission = OutboxEntry.Submission(
-                name: "add", version: 1, subject: .ofKey(command.key), references: [], creates: nil, supersedes: nil, delivery: UUID(),
-                date: Date(), payload: try JSONEncoder().encode(command))
+            let submission = try OutboxEntry.Submission(Add(key: number % 100, amount: 1))
             return OutboxEntry(id: UUID(), lane: submission.subject, fact: .submitted(submission))
         }
         _ = try log.append(entries.map(\.record), durability: .crash)
@@ -284,11 +268,8 @@ struct OutboxScopeTests {
 
     @Test func `O16: draining returns when nothing is pending, or when the time is over`() async throws {
         let bench = try await OutboxBench().registered()
-        bench.origin.hold()
-        bench.outbox.start()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await bench.deliverHeld(5)
         let late = Task { await bench.outbox.drain(until: .seconds(25)) }
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
         try await bench.time.sleepers(atLeast: 2, timeout: .seconds(600))
         bench.time.advance(by: .seconds(25))
         #expect(await late.value == .pending(1))

@@ -22,9 +22,7 @@ struct OutboxTests {
     }
 
     @Test func `O1, O12: a failed submit changes nothing`() async throws {
-        var policy = OutboxPolicy()
-        policy.countLimit = 1
-        let bench = try OutboxBench(policy: policy)
+        let bench = try OutboxBench(policy: OutboxPolicy { $0.countLimit = 1 })
         await bench.store[1].update(10)
         await #expect(throws: StoreError.self) { try await bench.outbox.submit(Add(key: 1, amount: 5)) }
         await bench.register()

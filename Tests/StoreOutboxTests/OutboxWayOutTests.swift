@@ -59,10 +59,7 @@ struct OutboxWayOutTests {
 
     @Test func `O17: a command that is being delivered is neither discarded nor replaced`() async throws {
         let bench = try await OutboxBench().prepared()
-        bench.origin.hold()
-        bench.outbox.start()
-        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let id = try await bench.deliverHeld(5)
         #expect(try await bench.outbox.discard(id) == .delivering)
         #expect(try await bench.outbox.replace(id, with: Add(key: 1, amount: 50)) == .delivering)
         bench.origin.release()
@@ -74,13 +71,8 @@ struct OutboxWayOutTests {
     func `O17: a command is discarded, or replaced and canceled, after the deadline of an attempt that does not end`(
         _ replaces: Bool
     ) async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        bench.origin.hold()
-        await bench.prepare()
-        bench.outbox.start()
-        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.outbox.submit(Add(key: 1, amount: 7))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }).prepared()
+        let id = try await bench.deliverHeld(5, 7)
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: OutboxPolicy.default.attemptTimeout)
         try await bench.events.first("attempt is overdue")
@@ -103,12 +95,8 @@ struct OutboxWayOutTests {
     }
 
     @Test func `O17: a command that a former outbox still delivers is taken back only after the deadline of the attempt`() async throws {
-        let former = try OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) })
-        former.origin.hold()
-        await former.register()
-        former.outbox.start()
-        let id = try await former.outbox.submit(Add(key: 1, amount: 5))
-        try await former.origin.started(count: 1, timeout: .seconds(600))
+        let former = try await OutboxBench(origin: ScriptedDeliveries(cancellation: .ignored) { _ in .success(()) }).registered()
+        let id = try await former.deliverHeld(5)
         try await until { former.time.sleeperCount > 0 }
         await former.outbox.core.shutDown()
         let next = try await OutboxBench(in: former.directory).registered()
@@ -124,17 +112,11 @@ struct OutboxWayOutTests {
 
     @Test(arguments: [false, true])
     func `O10, O17: a late fatal failure of a command that was taken back stops no deliveries`(_ clears: Bool) async throws {
-        var policy = OutboxPolicy()
-        policy.clearTimeout = .zero
         let origin = ScriptedDeliveries<Add, Void>(cancellation: .ignored) { delivery in
             delivery.command.amount == 5 ? .failure(Refusal(failureKind: .fatal)) : .success(())
         }
-        let bench = try OutboxBench(policy: policy, origin: origin)
-        origin.hold()
-        await bench.prepare()
-        bench.outbox.start()
-        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await origin.started(count: 1, timeout: .seconds(600))
+        let bench = try await OutboxBench(policy: OutboxPolicy { $0.clearTimeout = .zero }, origin: origin).prepared()
+        let id = try await bench.deliverHeld(5)
         if clears {
             #expect(try await bench.outbox.clear() == 1)
         } else {
@@ -157,10 +139,7 @@ struct OutboxWayOutTests {
         _ replaces: Bool
     ) async throws {
         let bench = try await OutboxBench().prepared()
-        bench.origin.hold()
-        bench.outbox.start()
-        let id = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        let id = try await bench.deliverHeld(5)
         let other = try await OutboxBench(in: bench.directory).registered()
         if replaces {
             #expect(try await other.outbox.replace(id, with: Add(key: 1, amount: 50)) == .perhapsPerformed)
@@ -195,8 +174,7 @@ struct OutboxWayOutTests {
     }
 
     @Test func `O17: a policy gives a command up after a number of attempts, and a retry begins to count again`() async throws {
-        var policy = OutboxPolicy()
-        policy.attemptLimit = 2
+        let policy = OutboxPolicy { $0.attemptLimit = 2 }
         let (bench, id) = try await stuck(policy: policy, .failure(Offline()), .success(()), .failure(Offline()), .failure(Offline()))
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: .seconds(1))
@@ -216,9 +194,7 @@ struct OutboxWayOutTests {
     }
 
     @Test func `O17: a policy gives a command up at an age, and a refused command was not performed`() async throws {
-        var policy = OutboxPolicy()
-        policy.ageLimit = .seconds(3_600)
-        let (bench, id) = try await stuck(policy: policy, .failure(Offline()), .failure(Refusal()))
+        let (bench, id) = try await stuck(policy: OutboxPolicy { $0.ageLimit = .seconds(3_600) }, .failure(Offline()), .failure(Refusal()))
         try await until { bench.time.sleeperCount > 0 }
         bench.time.advance(by: .seconds(3_600))
         try await bench.events.first("gave up after 2 attempts: Offline")

@@ -90,9 +90,7 @@ struct CallerGroupTests {
 
     @Test func `C15: callers that come and go leave nothing behind`() async throws {
         let bench = Bench()
-        bench.fetcher.hold()
-        let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let stays = try await bench.heldCaller()
         var last: Task<Int, any Error>?
         for _ in 0..<Cycles.count / 50 {
             // Each caller arrives before the previous one leaves.
@@ -117,9 +115,7 @@ struct CallerGroupTests {
     func `C9: a caller that arrives while the last one of a group leaves gets its content`(
         _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
     ) async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = unwanted
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: unwanted))
         for round in 1...100 {
             bench.fetcher.hold()
             if backing != .memory { bench.cacher.hold(.load) }
@@ -143,9 +139,7 @@ struct CallerGroupTests {
     func `C1, C9: a group that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing)
         async throws
     {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .cancel(after: .zero)
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
         for round in 1...10 {
             bench.fetcher.hold()
             let callerGroup = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
@@ -166,16 +160,13 @@ struct CallerGroupTests {
 
     @Test func `C9: a group that a caller joins after its last one left stays`() async throws {
         let bench = Bench()
-        bench.fetcher.hold()
-        let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let leaves = try await bench.heldCaller()
         let callerGroup = try #require(bench.store.callerGroup(1))
         let id = bench.store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.callerGroup?.id } ?? 0
         // The last caller has left. A new one arrives before the engine is notified.
         #expect(callerGroup.remove(1))
         #expect(await leaves.outcome == "CancellationError")
-        let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let comes = try await bench.waitingCaller()
         bench.store.dissolve(callerGroup, id, of: 1)
         #expect(bench.store.callerGroup(1) === callerGroup)
         try await bench.fetcher.started(count: 1)
@@ -185,9 +176,7 @@ struct CallerGroupTests {
         #expect(bench.fetcher.cancelledCount == 0)
         // A late notification about a finished group does not affect the next one.
         await bench.store[1].clear()
-        bench.fetcher.hold()
-        let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let next = try await bench.heldCaller()
         bench.store.dissolve(callerGroup, id, of: 1)
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()

@@ -11,10 +11,7 @@ struct CancellationTests {
     @Test(arguments: Backing.allCases, Leaver.allCases)
     func `C9: a canceled caller returns at once and does not affect other callers`(_ backing: Backing, _ leaver: Leaver) async throws {
         let bench = Bench(backing)
-        bench.fetcher.hold()
-        let leader = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
-        try await bench.callers(1)
+        let leader = try await bench.heldCaller()
         let follower = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(2)
         let (gone, stays) = leaver == .leader ? (leader, follower) : (follower, leader)
@@ -72,8 +69,7 @@ struct CancellationTests {
             try await observer.stopAndLeave()
             bench.time.advance(by: .milliseconds(900))
         }
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         if !arrives { try await observer.stopAndLeave() }
         bench.time.advance(by: .seconds(60))
         bench.fetcher.release()
@@ -82,9 +78,7 @@ struct CancellationTests {
     }
 
     @Test func `C9: without a grace period an unwanted fetch is canceled at once`() async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .cancel(after: .zero)
-        let bench = Bench(policy: policy)
+        let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
         let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         try await bench.fetcher.cancelled(count: 1)
@@ -93,9 +87,7 @@ struct CancellationTests {
 
     @Test(arguments: Backing.allCases)
     func `C9: an unwanted fetch runs to completion by policy, and its result is kept`(_ backing: Backing) async throws {
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
-        let bench = Bench(backing, policy: policy)
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .complete))
         let caller = try await bench.heldCaller()
         await caller.cancelAndWait()
         bench.time.advance(by: .seconds(60))
@@ -131,15 +123,12 @@ struct CancellationTests {
 
     @Test func `C9: a task canceled before its call starts no fetch`() async throws {
         let bench = Bench()
-        let gate = WatchedState(false)
         let task = Task { [handle = bench.store[1]] in
-            try? await gate.wait { $0 ? () : nil }
+            withUnsafeCurrentTask { $0?.cancel() }
             await handle.refresh()
             await handle.validate()
             return try await handle.requireData()
         }
-        task.cancel()
-        gate.update { $0 = true }
         #expect(await task.outcome == "CancellationError")
         #expect(bench.fetcher.startedCount == 0 && bench.liveKeys == 0)
     }
@@ -147,13 +136,10 @@ struct CancellationTests {
     @Test(arguments: Backing.allCases)
     func `C9: an update is made even if its caller is canceled`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        let gate = WatchedState(false)
         let task = Task { [handle = bench.store[1]] in
-            try? await gate.wait { $0 ? () : nil }
+            withUnsafeCurrentTask { $0?.cancel() }
             await handle.update(7)
         }
-        task.cancel()
-        gate.update { $0 = true }
         await task.value
         #expect(try await bench.store[1].requireData(from: .cache) == 7)
     }

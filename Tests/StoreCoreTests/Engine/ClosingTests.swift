@@ -48,19 +48,14 @@ struct ClosingTests {
         bench.fetcher.hold()
         let callers = (1...3).map { key in Task { try await bench.store[key].requireData() } }
         try await bench.fetcher.started(count: 3)
-        let closing = Task { try await bench.store.close() }
+        let closing = Waiter { try await bench.store.close() }
         for caller in callers { #expect(await caller.outcome == "StoreError") }
         try await bench.fetcher.cancelled(count: 3)
-        let hasReturned = WatchedState(false)
-        let waiting = Task {
-            try await closing.value
-            hasReturned.update { $0 = true }
-        }
         try await bench.fetcher.release(next: 2)
         try await bench.fetcher.ended(count: 2)
-        #expect(!hasReturned.current)
+        #expect(closing.isWaiting)
         bench.fetcher.release()
-        try await waiting.value
+        try await closing.task.value
         #expect(bench.fetcher.runningCount == 0)
         #expect(bench.cacher.calls(.save).isEmpty)
         #expect(bench.store.engineIsIdle)
@@ -68,9 +63,7 @@ struct ClosingTests {
 
     @Test func `C23: closing waits for a fetch that was canceled before`() async throws {
         let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored))
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         caller.cancel()
         try await bench.fetcher.cancelled(count: 1)
         let closing = Task {
@@ -170,9 +163,7 @@ struct ClosingTests {
 
     @Test func `C23: a canceled call closes the store, and only its wait ends`() async throws {
         let bench = Bench(.tiered, fetcher: .counting(cancellation: .ignored))
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         let closing = Task { try await bench.store.close() }
         closing.cancel()
         #expect(await closing.outcome == "CancellationError")
@@ -257,16 +248,13 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
-    /// Closes a scope in a task of its own.
-    private func beginClosing(
-        _ scope: CacheScope, clearing: Bool = false
-    ) -> (task: Task<Void, any Error>, hasReturned: WatchedState<Bool>) {
-        let hasReturned = WatchedState(false)
-        let task = Task {
-            try await scope.close(clearing: clearing)
-            hasReturned.update { $0 = true }
-        }
-        return (task, hasReturned)
+    /// Begins to close a scope, and expects the call to wait.
+    private func waitingClose(of scope: CacheScope) async throws -> Task<Void, any Error> {
+        let closing = Waiter { try await scope.close() }
+        try await until("the scope is closed") { scope.isClosed }
+        await otherTasksRun()
+        #expect(closing.isWaiting)
+        return closing.task
     }
 
     @Test func `C23: clearing a scope skips a store that was closed`() async throws {
@@ -311,10 +299,7 @@ struct ClosingTests {
         }
         let clearing = Task { try await scope.clear() }
         try await hasBegun.wait { $0 ? () : nil }
-        let (closing, hasReturned) = beginClosing(scope)
-        try await until("the scope is closed") { scope.isClosed }
-        await otherTasksRun()
-        #expect(!hasReturned.current)
+        let closing = try await waitingClose(of: scope)
         gate.update { $0 = true }
         try await clearing.value
         try await closing.value
@@ -325,22 +310,18 @@ struct ClosingTests {
         let scope = CacheScope()
         let (begun, gate) = (WatchedState(0), WatchedState(false))
         scope.setRemoval {
-            let number = begun.update { number in
-                number += 1
-                return number
-            }
             // Only the first removal is held.
-            if number == 1 { try await gate.wait { $0 ? () : nil } }
+            if begun.increment() == 1 { try await gate.wait { $0 ? () : nil } }
         }
         let first = Task { try await scope.close(clearing: true) }
         try await begun.wait { $0 == 1 ? () : nil }
-        let (second, hasReturned) = beginClosing(scope, clearing: clearing)
+        let second = Waiter { try await scope.close(clearing: clearing) }
         if clearing { try await begun.wait { $0 == 2 ? () : nil } }
         await otherTasksRun()
-        #expect(!hasReturned.current)
+        #expect(second.isWaiting)
         gate.update { $0 = true }
         try await first.value
-        try await second.value
+        try await second.task.value
     }
 
     @Test func `C23: a call inside a call of a cacher does not wait for a removal that waits for the cacher`() async throws {
@@ -374,11 +355,8 @@ struct ClosingTests {
             try await fetcher.started(count: 1)
         }
         if unwanted != .complete { try await fetcher.cancelled(count: 1) }
-        let (closing, hasReturned) = beginClosing(scope)
+        let closing = try await waitingClose(of: scope)
         try await fetcher.cancelled(count: 1)
-        await otherTasksRun()
-        #expect(scope.isClosed)
-        #expect(!hasReturned.current)
         fetcher.release()
         try await closing.value
         #expect(fetcher.runningCount == 0)
@@ -400,10 +378,7 @@ struct ClosingTests {
             try await observer.stopAndLeave()
         }
         try await cacher.began(.save, count: 2)
-        let (closing, hasReturned) = beginClosing(scope)
-        try await until("the scope is closed") { scope.isClosed }
-        await otherTasksRun()
-        #expect(!hasReturned.current)
+        let closing = try await waitingClose(of: scope)
         cacher.release()
         try await closing.value
         #expect(cacher.record(of: 1)?.content == 42)
@@ -417,10 +392,7 @@ struct ClosingTests {
             _ = try await store[1].requireData()
             try await store.waitUntilSaved()
         }
-        let (closing, hasReturned) = beginClosing(scope)
-        try await until("the scope is closed") { scope.isClosed }
-        await otherTasksRun()
-        #expect(!hasReturned.current)
+        let closing = try await waitingClose(of: scope)
         cacher.isScanning.update { $0 = false }
         try await closing.value
     }
@@ -435,19 +407,13 @@ struct ClosingTests {
         let stores = (0..<2).map { _ in Store(cacher: MemoryCacher<Int, Int>(), fetcher: batches) }
         let callers = stores.enumerated().map { key, store in Task { try await store[key].requireData() } }
         try await script.started(count: 1)
-        let returned = WatchedState(0)
-        let closings = stores.map { store in
-            Task {
-                try await store.close()
-                returned.update { $0 += 1 }
-            }
-        }
+        let closings = stores.map { store in Waiter { try await store.close() } }
         for caller in callers { #expect(await caller.outcome == "StoreError") }
         try await script.cancelled(count: 1)
         await otherTasksRun()
-        #expect(returned.current == 0)
+        #expect(closings.allSatisfy(\.isWaiting))
         script.release()
-        for closing in closings { try await closing.value }
+        for closing in closings { try await closing.task.value }
         #expect(script.runningCount == 0)
     }
 

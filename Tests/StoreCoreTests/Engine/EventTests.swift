@@ -30,9 +30,7 @@ struct EventTests {
 
     @Test func `C17: a miss, its fetch and its save are reported, then a hit`() async throws {
         let bench = Bench(.plain, reports: true)
-        bench.fetcher.hold()
-        let first = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
+        let first = try await bench.heldCaller()
         let second = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(2)
         bench.time.advance(by: .seconds(3))

@@ -7,11 +7,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ExpiryTests {
-    private static var revalidating: StorePolicy {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
-        return policy
-    }
+    private static let revalidating = StorePolicy(revalidatesOnExpiry: true)
 
     @Test(arguments: Backing.allCases)
     func `C10: an observed key is fetched again when it expires`(_ backing: Backing) async throws {

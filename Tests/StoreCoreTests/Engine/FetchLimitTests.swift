@@ -15,10 +15,6 @@ struct FetchLimitTests {
         return policy
     }
 
-    private func caller(_ bench: Bench, _ param: Int) -> Task<Int, any Error> {
-        Task { [handle = bench.store[param]] in try await handle.requireData() }
-    }
-
     // MARK: Places
 
     @Test(arguments: [1, 3, 0, -5])
@@ -26,7 +22,7 @@ struct FetchLimitTests {
         let bench = Bench(policy: policy(width: width), fetcher: ScriptedFetcher { .success($0.param) })
         bench.fetcher.hold()
         let observers = (0..<20).map { RecordingObserver(bench.store[$0].publish()) }
-        let callers = (20..<40).map { caller(bench, $0) }
+        let callers = (20..<40).map { bench.caller(of: $0) }
         for key in 20..<40 { try await bench.callers(1, of: key) }
         for ended in 0..<40 {
             let running = min(max(1, width), 40 - ended)
@@ -80,9 +76,9 @@ struct FetchLimitTests {
     @Test func `C9: a canceled fetch leaves the queue of its store`() async throws {
         let bench = Bench(policy: policy(width: 1) { $0.unwantedFetch = .cancel(after: .zero) })
         bench.fetcher.hold()
-        let first = caller(bench, 1)
+        let first = bench.caller(of: 1)
         try await bench.fetcher.started(count: 1)
-        let second = caller(bench, 2)
+        let second = bench.caller(of: 2)
         try await bench.callers(1, of: 2)
         second.cancel()
         #expect(await second.outcome == "CancellationError")
@@ -99,7 +95,7 @@ struct FetchLimitTests {
                 if request.number == 1 { throw Offline() }
                 return .success(request.param)
             })
-        let first = caller(bench, 1)
+        let first = bench.caller(of: 1)
         try await bench.time.sleepers(atLeast: 1)
         #expect(try await bench.store[2].requireData() == 2)
         bench.time.advance(by: .seconds(60))
@@ -109,7 +105,7 @@ struct FetchLimitTests {
     @Test func `C23: close() ends fetches that wait for a place`() async throws {
         let bench = Bench(policy: policy(width: 1))
         bench.fetcher.hold()
-        let callers = (1...5).map { caller(bench, $0) }
+        let callers = (1...5).map { bench.caller(of: $0) }
         try await bench.fetcher.started(count: 1)
         for key in 1...5 { try await bench.callers(1, of: key) }
         try await bench.store.close()
@@ -126,7 +122,7 @@ struct FetchLimitTests {
     func `an attempt that passes the limit fails, even if it ignores its cancellation`(_ cancellation: ScriptedCancellation) async throws {
         let bench = Bench(policy: policy(width: 1, limit: .seconds(5)), fetcher: .counting(cancellation: cancellation), reports: true)
         bench.fetcher.hold()
-        let first = caller(bench, 1)
+        let first = bench.caller(of: 1)
         try await bench.fetcher.started(count: 1)
         try await bench.time.advance(by: .seconds(4), sleepers: 1)
         #expect(bench.waiting() == 1)
@@ -144,10 +140,10 @@ struct FetchLimitTests {
     @Test func `each attempt has the whole limit, and the time in the queue does not count`() async throws {
         let bench = Bench(policy: policy(width: 1, limit: .seconds(5)) { $0.retry = .exponential(attempts: 2, base: .seconds(1)) })
         bench.fetcher.hold()
-        let first = caller(bench, 1)
+        let first = bench.caller(of: 1)
         try await bench.fetcher.started(count: 1)
         try await bench.time.sleepers(atLeast: 1)
-        let second = caller(bench, 2)
+        let second = bench.caller(of: 2)
         try await bench.callers(1, of: 2)
         bench.time.advance(by: .seconds(5))
         // The second fetch has the place, and the first one waits before its next attempt.
@@ -164,7 +160,7 @@ struct FetchLimitTests {
         #expect(try await bench.store[1].requireData() == 1)
         bench.time.advance(by: .seconds(61))
         bench.fetcher.hold()
-        let caller = caller(bench, 1)
+        let caller = bench.caller(of: 1)
         try await bench.fetcher.started(count: 2)
         try await bench.time.advance(by: .seconds(5), sleepers: 1)
         #expect(try await caller.value == 1)

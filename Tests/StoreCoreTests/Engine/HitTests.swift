@@ -1,35 +1,15 @@
-import Dispatch
 import StoreCore
 import StoreCoreTesting
 import StoreTrials
 import Testing
 import Trials
 
-/// Runs jobs one at a time and counts them. A suspended task resumes as another job.
-private final class CountingExecutor: SerialExecutor {
-    private let queue = DispatchQueue(label: "counting")
-    private let jobs = WatchedState(0)
-
-    var count: Int { jobs.current }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        jobs.update { $0 += 1 }
-        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
-    }
-}
-
-private actor Caller {
-    nonisolated let executor = CountingExecutor()
-    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    func wait() {}
-
-    /// Requires the data the given number of times and returns the number of additional jobs.
-    func jobs(_ handle: StoreFlowable<Int, Int>, from source: GettingFrom = .both, times: Int) async throws -> Int {
-        let before = executor.count
+extension CountingActor {
+    /// Requires the data the given number of times and returns the number of additional jobs: a suspended task resumes as another one.
+    fileprivate func jobs(_ handle: StoreFlowable<Int, Int>, from source: GettingFrom = .both, times: Int) async throws -> Int {
+        let before = jobCount
         for _ in 0..<times { _ = try await handle.requireData(from: source) }
-        return executor.count - before
+        return jobCount - before
     }
 }
 
@@ -40,7 +20,7 @@ struct HitTests {
         let bench = Bench(backing, expiry: expiry)
         await bench.store[1].update(7)
         try await bench.idle()
-        #expect(try await Caller().jobs(bench.store[1], times: 1_000) == 0)
+        #expect(try await CountingActor().jobs(bench.store[1], times: 1_000) == 0)
         #expect(bench.liveKeys == 0)
     }
 
@@ -53,7 +33,7 @@ struct HitTests {
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)
-        #expect(try await Caller().jobs(bench.store[1], times: 1_000) == 0)
+        #expect(try await CountingActor().jobs(bench.store[1], times: 1_000) == 0)
         bench.fetcher.release()
         await refresh.value
     }
@@ -75,11 +55,11 @@ struct HitTests {
     ///
     /// A call resumes at once, and costs no additional job, if its result arrives before its suspension is complete.
     private func expectSuspension(_ bench: Bench, from source: GettingFrom, _ proceed: () -> Void) async throws {
-        let caller = Caller()
+        let caller = CountingActor()
         let jobs = Task { [handle = bench.store[1]] in try await caller.jobs(handle, from: source, times: 1) }
         try await bench.callers(1)
         // A job of its own, which runs when the call is suspended.
-        await caller.wait()
+        _ = await caller.jobCount
         proceed()
         #expect(try await jobs.value > 1)
     }

@@ -45,10 +45,7 @@ struct HostileTests {
         await store[1].update(10)
         let calls = WatchedState(0)
         let changed = await store[1].update { content in
-            let count = calls.update { calls -> Int in
-                calls += 1
-                return calls
-            }
+            let count = calls.increment()
             store.prefetch([1, 2])
             content += count
         }
@@ -64,11 +61,7 @@ struct HostileTests {
         let faults = WatchedState(0)
         let onEvent: @Sendable (StoreEvent<Int>) -> Void = { event in
             guard case .cacherFault = event.kind else { return }
-            if faults.update({ faults in
-                faults += 1; return faults
-            }) < 50 {
-                box.current?.prefetch([100 + faults.current])
-            }
+            if faults.increment() < 50 { box.current?.prefetch([100 + faults.current]) }
         }
         let store =
             backing == .plain

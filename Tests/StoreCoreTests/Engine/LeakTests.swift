@@ -125,8 +125,7 @@ struct LeakTests {
 
     @Test(arguments: Backing.allCases, Ending.allCases)
     func `C15: a store without references is released`(_ backing: Backing, _ ending: Ending) async throws {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
+        let policy = StorePolicy(revalidatesOnExpiry: true)
         var bench: Bench? = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
         guard let (fetcher, cacher, time) = bench.map({ ($0.fetcher, $0.cacher, $0.time) }) else { return }
         weak let engine = bench?.store.engineObject

@@ -79,9 +79,7 @@ struct LoopTests {
     }
 
     @Test func `C10: content that expires at once is fetched again after the shortest interval`() async throws {
-        var policy = StorePolicy()
-        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
-        let bench = Bench(expiry: .after(.nanoseconds(1)), policy: policy)
+        let bench = Bench(expiry: .after(.nanoseconds(1)), policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero))
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
             try await observer.next { $0.summary == "completed(\(number))" }
@@ -95,9 +93,7 @@ struct LoopTests {
     }
 
     @Test func `C10: a lifetime longer than the shortest interval is respected exactly`() async throws {
-        var policy = StorePolicy()
-        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
-        let bench = Bench(expiry: .after(.milliseconds(150)), policy: policy)
+        let bench = Bench(expiry: .after(.milliseconds(150)), policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero))
         let observer = try await observeCompleted(bench.store[1].publish())
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(150)) }
         withExtendedLifetime(observer) {}
@@ -157,8 +153,7 @@ struct LoopTests {
     }
 
     @Test func `C10: a cacher that always needs a refresh causes one fetch for each observer that joins`() async throws {
-        var policy = StorePolicy()
-        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
+        let policy = StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero)
         let (time, fetcher) = (ManualTime(), ScriptedFetcher<Int, Int>.counting())
         let store = Store(cacher: Restless(), fetcher: fetcher, policy: policy, time: time)
         for number in 1...2 {

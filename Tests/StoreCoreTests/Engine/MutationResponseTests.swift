@@ -14,20 +14,6 @@ struct MutationResponseTests {
         var edition = 0
     }
 
-    /// A mutation that ends when the test says so.
-    private final class Work<Result: Sendable>: Sendable {
-        private let ending = WatchedState<Swift.Result<Result, Offline>?>(nil)
-        private let began = WatchedState(false)
-
-        func perform() async throws -> Result {
-            began.update { $0 = true }
-            return try await ending.wait { $0 }.get()
-        }
-
-        func hasBegun() async throws { try await began.wait { $0 ? () : nil } }
-        func end(_ result: Swift.Result<Result, Offline>) { ending.update { $0 = result } }
-    }
-
     private func observed(_ bench: Bench) async throws -> RecordingObserver<Int> {
         await bench.store[1].update(10)
         let observer = try await observeFirst(bench.store[1].publish())
@@ -56,8 +42,8 @@ struct MutationResponseTests {
         let observer = try await observed(bench)
         for number in 1...5 { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number } }
         #expect(bench.fetcher.startedCount == 0)
-        let works = (0..<5).map { _ in Work<Int>() }
-        let tasks = works.map { work in Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } } }
+        let works = (0..<5).map { _ in HeldRequest<Int>() }
+        let tasks = works.map { work in Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.run() } } }
         for work in works { try await work.hasBegun() }
         try await observer.next { $0.content == 20 }
         for (number, work) in works.enumerated() {
@@ -74,8 +60,8 @@ struct MutationResponseTests {
     func `C14: a response older than a change is not accepted, and the key is fetched once`(_ change: Change) async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1_000) })
         let observer = try await observed(bench)
-        let work = Work<Int>()
-        let task = Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.perform() } }
+        let work = HeldRequest<Int>()
+        let task = Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.run() } }
         try await work.hasBegun()
         switch change {
         case .update: await bench.store[1].update(20)
@@ -153,18 +139,18 @@ struct MutationResponseTests {
         for whole in [false, true] {
             let fetcher = fetcher()
             let (lists, observer) = try await posts(1, fetcher: fetcher)
-            let work = Work<Void>()
+            let work = HeldRequest<Void>()
             let task = Task {
                 if whole {
                     _ = try await lists[1].mutate { _ in
                     } perform: { () -> [Post] in
-                        try await work.perform()
+                        try await work.run()
                         return [Post(id: 3, edition: 1)]
                     }
                 } else {
                     _ = try await lists[1].mutate(element: 3) { _ in
                     } perform: { () -> Post in
-                        try await work.perform()
+                        try await work.run()
                         return Post(id: 3, edition: 1)
                     }
                 }
@@ -185,8 +171,8 @@ struct MutationResponseTests {
     @Test func `C14: mutating an element has no effect on a list without it`() async throws {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher())[1]
         await list.update((0..<50).map { Post(id: $0) })
-        let work = Work<Post>()
-        let task = Task { try await list.mutate(element: 44, optimistically: { $0.likes += 1 }) { try await work.perform() } }
+        let work = HeldRequest<Post>()
+        let task = Task { try await list.mutate(element: 44, optimistically: { $0.likes += 1 }) { try await work.run() } }
         try await work.hasBegun()
         #expect(try await list.requireData()[44].likes == 1)
         await list.update([Post(id: 1)])

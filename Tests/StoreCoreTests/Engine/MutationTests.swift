@@ -7,22 +7,16 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MutationTests {
     /// A mutation that ends when the test says so.
-    private final class Work: Sendable {
-        private let ending = WatchedState<Result<Void, Offline>?>(nil)
-        private let began = WatchedState(false)
+    private struct Work {
+        private let request = HeldRequest<Void>()
         let task: Task<Void, any Error>
 
         init(_ handle: StoreFlowable<Int, Int>, _ patch: @escaping @Sendable (inout Int) -> Void) {
-            task = Task { [ending, began] in
-                try await handle.mutate(optimistically: patch) {
-                    began.update { $0 = true }
-                    try await ending.wait { $0 }.get()
-                }
-            }
+            task = Task { [request] in try await handle.mutate(optimistically: patch) { try await request.run() } }
         }
 
-        func hasBegun() async throws { try await began.wait { $0 ? () : nil } }
-        func end(_ result: Result<Void, Offline>) { ending.update { $0 = result } }
+        func hasBegun() async throws { try await request.hasBegun() }
+        func end(_ result: Result<Void, Offline>) { request.end(result) }
     }
 
     private func add(_ number: Int) -> @Sendable (inout Int) -> Void { { $0 += number } }

@@ -122,8 +122,7 @@ struct ObservingTests {
         let bench = Bench(.plain)
         bench.cacher.put(bench.record(1), param: 1)
         bench.cacher.hold(.load)
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         let other = RecordingObserver(bench.store[1].publish())
         try await until("the other observer has joined") { bench.observers() == 1 }
         let isGone = await bench.store.waitAsObserver(at: place)

@@ -114,8 +114,7 @@ struct ReentrantFetchTests {
     @Test func `C1: the error of a cycle names the key and is not retried`() async throws {
         let world = World()
         let events = EventLog()
-        var policy = StorePolicy()
-        policy.retry = .exponential(attempts: 5)
+        let policy = StorePolicy(retry: .exponential(attempts: 5))
         let store = world.add("a", policy: policy, reports: events) { world, key in try await world["a"]?[key].requireData() ?? 0 }
         let caller = Task { try await store[42].requireData() }
         #expect(try await end(caller, "the caller") == "reentrantFetch")
@@ -145,10 +144,7 @@ struct ReentrantFetchTests {
         let gate = WatchedState(false)
         let count = WatchedState(0)
         let store = world.add("a") { world, key in
-            let number = count.update {
-                $0 += 1
-                return $0
-            }
+            let number = count.increment()
             if number == 1, let store = world["a"] {
                 late.update {
                     $0 = Task {
@@ -198,9 +194,7 @@ struct ReentrantFetchTests {
         }
         let calls = WatchedState(0)
         let b = world.add("b") { world, key in
-            let n = calls.update {
-                $0 += 1; return $0
-            }
+            let n = calls.increment()
             guard n > 1, let a = world["a"] else { return 0 }
             return try await a[key].requireData(from: .origin) + n
         }
@@ -235,10 +229,7 @@ struct ReentrantFetchTests {
         let store = PaginationStore<Int, Int>(
             cacher: MemoryCacher(),
             fetcher: ScriptedPaginationFetcher { request in
-                let n = count.update {
-                    $0 += 1; return $0
-                }
-                if n > 50 { throw Offline() }
+                if count.increment() > 50 { throw Offline() }
                 if request.pageKey != nil, let list = stores.current?[1] {
                     _ = try await list.requireData(from: .origin)
                     return .page([2])

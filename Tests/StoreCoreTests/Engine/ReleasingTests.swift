@@ -33,7 +33,7 @@ struct ReleasingTests {
     }
 
     /// Creates a guest that uses a store when it is released, and counts the releases.
-    private static func guest(of store: WatchedState<Store<Int, Row>?>, _ farewells: WatchedState<Int>) -> Guest {
+    private static func guest<Content: Sendable>(of store: WatchedState<Store<Int, Content>?>, _ farewells: WatchedState<Int>) -> Guest {
         Guest {
             store.current?.prefetch([99])
             farewells.update { $0 += 1 }
@@ -214,23 +214,14 @@ struct ReleasingTests {
         let cacher = MemoryCacher<Int, [Row]>()
         // Updating an idle list reads its record for the page keys. The clock trims the memory in between.
         let time = TrimmingTime { cacher.trim(to: 0) }
-        let box = WatchedState<PaginationStore<Int, Row>?>(nil)
-        let farewells = WatchedState(0)
-        let store = PaginationStore(cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
-        box.update { $0 = store }
-        func row() -> Row {
-            Row(
-                id: 1,
-                guest: Guest {
-                    box.current?.prefetch([99])
-                    farewells.update { $0 += 1 }
-                })
+        let lists = Lists { _ in
+            PaginationStore(cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
         }
-        await cacher.save(CacheRecord(content: [row()], fetchedAt: Date(), nextKey: "n"), param: 1)
-        await store[1].update([Row(id: 2)])
-        try await until("the guest is released") { farewells.current == 1 }
-        #expect(try await store[1].requireData().map(\.id) == [2])
-        box.update { $0 = nil }
+        await cacher.save(CacheRecord(content: [Row(id: 1, guest: lists.guest())], fetchedAt: Date(), nextKey: "n"), param: 1)
+        try await lists.lists[1].update([Row(id: 2)])
+        try await until("the guest is released") { lists.farewells.current == 1 }
+        #expect(try await lists.lists[1].requireData().map(\.id) == [2])
+        lists.end()
     }
 
     @Test(arguments: Backing.allCases)
@@ -238,13 +229,7 @@ struct ReleasingTests {
         let gated = GatedCacher<Int, Row>(recordsCalls: false)
         let box = WatchedState<Store<Int, Row>?>(nil)
         let farewells = WatchedState(0)
-        let fetch: @Sendable (Int) async throws -> Row = { Row(id: $0) }
-        let store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(), fetch: fetch)
-            case .tiered: Store(cacher: TieredCacher(over: gated), fetch: fetch)
-            case .plain: Store(cacher: gated, fetch: fetch)
-            }
+        let store = Store(backing, over: gated, fetcher: ClosureFetcher<Int, Row> { Row(id: $0) })
         box.update { $0 = store }
         @Sendable func row(_ id: Int) -> Row { Row(id: id, guest: Self.guest(of: box, farewells)) }
         await store[1].update(row(1))
@@ -273,10 +258,7 @@ struct ReleasingTests {
         let farewells = WatchedState(0)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { id in
             guard id == 1 else { return id }
-            throw Guest {
-                box.current?.prefetch([99])
-                farewells.update { $0 += 1 }
-            }
+            throw Self.guest(of: box, farewells)
         }
         box.update { $0 = store }
         var iterator = isObserved ? store[1].publish().makeAsyncIterator() : nil

@@ -6,17 +6,13 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
-    private struct Advice: FailureAdvising {
+    struct Advice: FailureAdvising {
         var failureKind = FailureKind.transient
         var retryAfter: Duration?
         var attempts = 1
     }
 
-    private static func policy(attempts: Int = 3, base: Duration = .seconds(8)) -> StorePolicy {
-        var policy = StorePolicy()
-        policy.retry = .exponential(attempts: attempts, base: base)
-        return policy
-    }
+    private static let policy = StorePolicy(retry: .exponential(attempts: 3, base: .seconds(8)))
 
     @Test func `C12: without a policy a failure is not retried`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
@@ -26,7 +22,7 @@ struct RetryTests {
 
     @Test func `C12: a transient failure is retried after a jittered delay without publishing a state`() async throws {
         let bench = Bench(
-            policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)
+            policy: Self.policy, fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)
         let observer = RecordingObserver(bench.store[1].publish())
         // A slow observer would skip this state.
         _ = try await observer.states(count: 1)
@@ -44,8 +40,7 @@ struct RetryTests {
     }
 
     @Test func `C12: each retry has its own jitter`() async throws {
-        var policy = Self.policy(attempts: 2)
-        policy.prefetchWidth = 32
+        let policy = StorePolicy(retry: .exponential(attempts: 2, base: .seconds(8)), prefetchWidth: 32)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() }, reports: true)
         bench.store.prefetch(1...32)
         try await bench.events.first("retried", count: 32)
@@ -56,7 +51,7 @@ struct RetryTests {
     }
 
     @Test func `C12: a delay given by the origin is used exactly`() async throws {
-        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
+        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
         #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(90)))
@@ -64,21 +59,17 @@ struct RetryTests {
         #expect(try await caller.value == 7)
     }
 
-    @Test(arguments: [FailureKind.permanent, .fatal, .cancelled])
-    func `C12: a permanent, fatal or cancellation failure is not retried`(_ kind: FailureKind) async throws {
-        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(failureKind: kind))))
-        await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
-        #expect(bench.fetcher.startedCount == 1)
-    }
-
-    @Test func `C12: a failure that was already retried below is not retried again`() async throws {
-        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(attempts: 2))))
+    @Test(arguments: [Advice(failureKind: .permanent), Advice(failureKind: .fatal), Advice(failureKind: .cancelled), Advice(attempts: 2)])
+    func `C12: a permanent, fatal or cancellation failure, and one that was already retried below, is not retried`(
+        _ failure: Advice
+    ) async throws {
+        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(failure)))
         await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
         #expect(bench.fetcher.startedCount == 1)
     }
 
     @Test func `C12: an unwanted fetch is canceled while it waits for a retry`() async throws {
-        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
+        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
         await caller.cancelAndWait()
@@ -89,9 +80,7 @@ struct RetryTests {
     }
 
     @Test func `C12: after a failure errorExpiry holds off automatic fetches of a live key, but not explicit ones`() async throws {
-        var policy = StorePolicy()
-        policy.errorExpiry = .seconds(30)
-        let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
+        let bench = Bench(policy: StorePolicy(errorExpiry: .seconds(30)), fetcher: ScriptedFetcher { _ in throw Offline() })
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }

@@ -46,9 +46,7 @@ struct SingleFlightTests {
 
     @Test(arguments: Joining.allCases)
     func `C1: a request during a fetch of the current epoch joins it`(_ joining: Joining) async throws {
-        var policy = StorePolicy()
-        policy.revalidatesOnExpiry = true
-        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, reports: true)
+        let bench = Bench(expiry: .after(.seconds(10)), policy: StorePolicy(revalidatesOnExpiry: true), reports: true)
         let (store, handle) = (bench.store, bench.store[1])
         await handle.update(0)
         let observer = try await observeFirst(handle.publish())
@@ -99,13 +97,7 @@ struct SingleFlightTests {
     @Test(arguments: Backing.allCases, Clumsy.spreads)
     func `C1: keys with equal hash values are distinct`(_ backing: Backing, _ spread: Int) async throws {
         let fetcher = ScriptedFetcher<Clumsy, Int> { .success($0.param.id) }
-        let cacher = GatedCacher<Clumsy, Int>()
-        let store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(), fetcher: fetcher)
-            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
-            case .plain: Store(cacher: cacher, fetcher: fetcher)
-            }
+        let store = Store(backing, over: GatedCacher<Clumsy, Int>(), fetcher: fetcher)
         fetcher.hold()
         let keys = (0..<60).map { Clumsy($0, spread: spread) }
         let callers = (keys + keys).map { key in Task { try await store[key].requireData() } }
@@ -124,9 +116,7 @@ struct SingleFlightTests {
 
     @Test func `C1: each new epoch starts a new fetch`() async throws {
         let bench = Bench()
-        bench.fetcher.hold()
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         for epoch in 2...4 {
             await bench.store[1].invalidate()
             try await bench.fetcher.started(count: epoch)

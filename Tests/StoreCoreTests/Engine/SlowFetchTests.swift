@@ -27,10 +27,6 @@ struct SlowFetchTests {
         return bench
     }
 
-    private func caller(_ bench: Bench, _ param: Int = 1) -> Task<Int, any Error> {
-        Task { [handle = bench.store[param]] in try await handle.requireData() }
-    }
-
     /// Waits until the limit of the fetch of key 1 has passed and the machine knows it.
     private func passLimit(_ bench: Bench) async throws {
         try await bench.time.advance(by: .seconds(2), sleepers: 1)
@@ -42,7 +38,7 @@ struct SlowFetchTests {
     @Test(arguments: Backing.allCases, [false, true])
     func `C26: callers of a slow fetch get stale content, and the fetch goes on`(_ backing: Backing, _ reports: Bool) async throws {
         let bench = try await slow(backing, reports: reports)
-        let callers = (0..<3).map { _ in caller(bench) }
+        let callers = (0..<3).map { _ in bench.caller() }
         try await bench.callers(3)
         try await bench.time.advance(by: .seconds(2) - .milliseconds(1), sleepers: 1)
         #expect(bench.waiting() == 3)
@@ -64,8 +60,8 @@ struct SlowFetchTests {
         let origin = Task { try await handle.requireData(from: .origin) }
         let refresh = Task { await handle.refresh() }
         let validation = Task { await handle.validate() }
-        let missing = caller(bench, 2)
-        let impatient = caller(bench)
+        let missing = bench.caller(of: 2)
+        let impatient = bench.caller()
         try await bench.callers(4)
         try await bench.callers(1, of: 2)
         try await passLimit(bench)
@@ -90,8 +86,7 @@ struct SlowFetchTests {
             }
         let bench = try await slow(freshness: freshness)
         if bar == .invalidation { await bench.store[1].invalidate() }
-        let caller = caller(bench)
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         try await passLimit(bench)
         #expect(bench.waiting() == 1)
         bench.fetcher.release()
@@ -111,8 +106,7 @@ struct SlowFetchTests {
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.error != nil }
         bench.fetcher.hold()
-        let caller = caller(bench)
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         try await passLimit(bench)
         if kind == .transient { #expect(try await caller.value == 1) } else { #expect(bench.waiting() == 1) }
         bench.fetcher.release()
@@ -123,16 +117,14 @@ struct SlowFetchTests {
     @Test func `C4, C26: observers see a failure after the limit, and the next fetch has a limit of its own`() async throws {
         let bench = try await slow { $0.fetchTimeLimit = .seconds(10) }
         let observer = RecordingObserver(bench.store[1].publish())
-        let first = caller(bench)
-        try await bench.callers(1)
+        let first = try await bench.waitingCaller()
         try await bench.fetcher.started(count: 2)
         try await bench.time.advance(by: .seconds(2), sleepers: 2)
         #expect(try await first.value == 1)
         try await bench.time.advance(by: .seconds(8), sleepers: 1)
         let state = try await observer.next { $0.error != nil }
         #expect(state.content == 1 && (state.error as? StoreError)?.code == .fetchTimedOut)
-        let second = caller(bench)
-        try await bench.callers(1)
+        let second = try await bench.waitingCaller()
         try await bench.fetcher.started(count: 3)
         try await bench.time.advance(by: .seconds(2), sleepers: 2)
         #expect(try await second.value == 1)
@@ -143,8 +135,7 @@ struct SlowFetchTests {
 
     @Test func `C9, C26: a fetch that has served no caller is canceled as unwanted`() async throws {
         let bench = try await slow()
-        let caller = caller(bench)
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         try await bench.fetcher.started(count: 2)
         await caller.cancelAndWait()
         try await bench.time.advance(by: .seconds(1), sleepers: 1)
@@ -156,10 +147,9 @@ struct SlowFetchTests {
 
     @Test func `C26: the wait for a place counts`() async throws {
         let bench = try await slow { $0.fetchWidth = 1 }
-        let first = caller(bench, 2)
+        let first = bench.caller(of: 2)
         try await bench.fetcher.started(count: 2)
-        let second = caller(bench)
-        try await bench.callers(1)
+        let second = try await bench.waitingCaller()
         try await bench.time.advance(by: .seconds(2), sleepers: 1)
         #expect(try await second.value == 1)
         #expect(bench.fetcher.startedCount == 2)
@@ -180,8 +170,7 @@ struct SlowFetchTests {
     @Test(arguments: [Duration?.none, .seconds(Int64.max)])
     func `C26: a store without the limit has no timer`(_ limit: Duration?) async throws {
         let bench = try await slow { $0.staleAfter = limit }
-        let caller = caller(bench)
-        try await bench.callers(1)
+        let caller = try await bench.waitingCaller()
         try await bench.fetcher.started(count: 2)
         let hasTimer = bench.store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.timer != nil }
         #expect(!hasTimer)
@@ -205,8 +194,7 @@ struct SlowFetchTests {
     /// With the shorter limit, the stream waits when it passes; with the longer one, the stream connects again.
     @Test(arguments: [500, 1_500])
     func `C26, L4: the failed connections of a stream and the pauses after them count`(_ milliseconds: Int) async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.staleAfter = .milliseconds(milliseconds)
+        let policy = StorePolicy(retry: .exponential(attempts: .max), staleAfter: .milliseconds(milliseconds))
         let bench = LiveBench(expiry: .after(.seconds(60)), policy: policy)
         await bench.store[1].update("old")
         bench.time.advance(by: .seconds(100))

@@ -82,9 +82,7 @@ struct StalenessTests {
 
     @Test(arguments: Backing.allCases)
     func `C3: stale content is served at once within its window during a refresh`(_ backing: Backing) async throws {
-        var policy = StorePolicy()
-        policy.staleWhileRevalidate = .seconds(5)
-        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy)
+        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: StorePolicy(staleWhileRevalidate: .seconds(5)))
         await bench.store[1].update(7)
         bench.fetcher.hold()
         bench.time.advance(by: .seconds(15))
@@ -99,8 +97,7 @@ struct StalenessTests {
 
     @Test(arguments: Backing.allCases)
     func `C3: stale content is served within its window if the refresh fails`(_ backing: Backing) async throws {
-        var policy = StorePolicy()
-        policy.staleIfError = .seconds(5)
+        let policy = StorePolicy(staleIfError: .seconds(5))
         let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
         await bench.store[1].update(7)
         bench.time.advance(by: .seconds(15))
@@ -112,8 +109,7 @@ struct StalenessTests {
     }
 
     @Test func `C3: windows given by the origin override the policy, and must-revalidate overrides both`() async throws {
-        var policy = StorePolicy()
-        (policy.staleWhileRevalidate, policy.staleIfError) = (.seconds(50), .seconds(50))
+        let policy = StorePolicy(staleWhileRevalidate: .seconds(50), staleIfError: .seconds(50))
         let own = Freshness(lifetime: .seconds(10), staleWhileRevalidate: .zero, staleIfError: .seconds(1))
         let strict = Freshness(lifetime: .seconds(10), mustRevalidate: true)
         for freshness in [own, strict] {

@@ -20,17 +20,6 @@ struct StressTests {
         var observers = 4
     }
 
-    private final class Numbers: Sendable {
-        private let last = WatchedState(0)
-        func next() -> Int {
-            last.update { last in
-                last += 1
-                return last
-            }
-        }
-        var current: Int { last.current }
-    }
-
     private func policy(_ seed: UInt64) -> StorePolicy {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = seed.isMultiple(of: 2)
@@ -45,9 +34,9 @@ struct StressTests {
 
     @Test(arguments: Backing.allCases, UInt64(1)...6)
     func `C1-C17: a storm of random operations breaks no law`(_ backing: Backing, _ seed: UInt64) async throws {
-        let (storm, numbers, time, events) = (Storm(), Numbers(), ManualTime(), EventLog())
+        let (storm, numbers, time, events) = (Storm(), WatchedState(0), ManualTime(), EventLog())
         let fetcher = ClosureFetcher<Int, Stamp> { _ in
-            let stamp = Stamp(base: numbers.next())
+            let stamp = Stamp(base: numbers.increment())
             for _ in 0..<stamp.base % 5 { await Task.yield() }
             if stamp.base.isMultiple(of: 11) { throw Offline() }
             if stamp.base.isMultiple(of: 3) { try Task.checkCancellation() }
@@ -132,7 +121,7 @@ struct StressTests {
     // MARK: Operations
 
     private static func perform(
-        _ dice: inout SplitMix, _ store: Store<Int, Stamp>, _ storm: Storm, _ numbers: Numbers, _ time: ManualTime,
+        _ dice: inout SplitMix, _ store: Store<Int, Stamp>, _ storm: Storm, _ numbers: WatchedState<Int>, _ time: ManualTime,
         _ open: WatchedState<Int>
     ) async {
         let handle = store[dice.below(storm.keys)]
@@ -147,11 +136,11 @@ struct StressTests {
             case 4: _ = await handle.getData(from: .cache)
             case 5: await handle.refresh()
             case 6: await handle.validate()
-            case 7, 8: await handle.update(Stamp(base: numbers.next()))
-            case 9, 10: await handle.update { $0.base = numbers.next() }
+            case 7, 8: await handle.update(Stamp(base: numbers.increment()))
+            case 9, 10: await handle.update { $0.base = numbers.increment() }
             case 11: await handle.clear()
             case 12: await handle.invalidate()
-            case 13, 14: await mutate(handle, numbers.next(), fails: kind == 13)
+            case 13, 14: await mutate(handle, numbers.increment(), fails: kind == 13)
             case 15: store.prefetch(0..<storm.keys)
             case 16: for await _ in handle.publish() { break }
             case 17: for await state in handle.publish(forceRefresh: true) where !state.isLoading { break }

@@ -7,8 +7,7 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ValidatingTests {
     private func failedBench(_ backing: Backing = .memory, errorExpiry: Duration = .zero) async throws -> (Bench, RecordingObserver<Int>) {
-        var policy = StorePolicy()
-        policy.errorExpiry = errorExpiry
+        let policy = StorePolicy(errorExpiry: errorExpiry)
         let bench = Bench(backing, policy: policy, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         let observer = try await observeCompleted(bench.store[1].publish())
         await bench.store[1].refresh()

@@ -21,22 +21,6 @@ struct WaitingForSavesTests {
         }
     }
 
-    /// A call in progress, and whether it has returned.
-    private final class Waiter: Sendable {
-        let task: Task<Void, any Error>
-        private let hasReturned = WatchedState(false)
-
-        init(_ wait: @escaping @Sendable () async throws -> Void) {
-            task = Task { [hasReturned] in
-                defer { hasReturned.update { $0 = true } }
-                try await wait()
-            }
-        }
-
-        var isWaiting: Bool { !hasReturned.current }
-        var outcome: String { get async { await task.outcome } }
-    }
-
     // MARK: Slow cachers
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
@@ -151,9 +135,7 @@ struct WaitingForSavesTests {
 
     @Test func `C6: waitUntilSaved() does not await a fetch`() async throws {
         let bench = Bench(.plain)
-        bench.fetcher.hold()
-        let caller = Task { try await bench.store[1].requireData() }
-        try await bench.fetcher.started(count: 1)
+        let caller = try await bench.heldCaller()
         try await bench.store.waitUntilSaved()
         bench.fetcher.release()
         _ = try await caller.value

@@ -22,12 +22,7 @@ final class LiveBench: Sendable {
         let cacher = GatedCacher<Int, String>(expiry: expiry)
         self.cacher = cacher
         let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
-        store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(expiry: expiry), fetcher: feed, policy: policy, time: time, onEvent: onEvent)
-            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: feed, policy: policy, time: time, onEvent: onEvent)
-            case .plain: Store(cacher: cacher, fetcher: feed, policy: policy, time: time, onEvent: onEvent)
-            }
+        store = Store(backing, over: cacher, fetcher: feed, policy: policy, time: time, onEvent: onEvent)
     }
 
     /// Observes a key until the test releases the recorder.

@@ -103,12 +103,7 @@ struct LiveHostileTests {
             if seen.current.count == 1 { throw Lost() }
             return 1
         }
-        let store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(), fetcher: meddler, policy: policy, time: time)
-            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: meddler, policy: policy, time: time)
-            case .plain: Store(cacher: cacher, fetcher: meddler, policy: policy, time: time)
-            }
+        let store = Store(backing, over: cacher, fetcher: meddler, policy: policy, time: time)
         let caller = Self.$span.withValue("caller") { Task { try await store[1].requireData() } }
         try await time.advance(by: .seconds(1), sleepers: 1)
         #expect(await caller.outcome == "1")
@@ -118,9 +113,7 @@ struct LiveHostileTests {
 
     @Test(arguments: [Duration.zero, .seconds(-1)])
     func `L4, L5: an idle timeout that every connection exceeds connects at the shortest interval`(_ limit: Duration) async throws {
-        var policy = StorePolicy.reconnecting()
-        (policy.retry, policy.idleTimeout) = (RetryPolicy(attempts: .max, base: .zero), limit)
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero), idleTimeout: limit))
         let observer = bench.observe()
         for number in 1...5 {
             try await bench.feed.cancelled(count: number)
@@ -173,10 +166,7 @@ struct LiveHostileTests {
         bench.store.prefetch([1, 2, 1])
         try await bench.feed.connected(count: 2)
         for number in 1...2 { try await bench.feed.send(.content("\(number)"), on: number) }
-        try await until("the streams are canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 2
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the streams are canceled") { bench.feed.cancelledCount == 2 }
         try await bench.idle()
         #expect(bench.feed.connections.count == 2)
     }

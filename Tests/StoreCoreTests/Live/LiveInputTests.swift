@@ -153,10 +153,7 @@ struct LiveInputTests {
         #expect(await caller.outcome == "CancellationError")
         #expect(observer.summary == "loading(nil)")
         try await observer.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
     }
 
@@ -170,8 +167,7 @@ struct LiveInputTests {
     }
 
     @Test func `L4: connections that fail at once forever are made at a growing distance`() async throws {
-        var policy = StorePolicy()
-        policy.retry = RetryPolicy(attempts: .max, base: .seconds(1), multiplier: 2, cap: .seconds(60))
+        let policy = StorePolicy(retry: RetryPolicy(attempts: .max, base: .seconds(1), multiplier: 2, cap: .seconds(60)))
         let bench = LiveBench(policy: policy, reports: true)
         bench.feed.refusal = Offline()
         let observer = bench.observe()
@@ -192,19 +188,14 @@ struct LiveInputTests {
     }
 
     @Test func `L4: a connection that fails after each first value is made at a growing distance`() async throws {
-        var policy = StorePolicy()
-        policy.retry = RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))))
         let observer = bench.observe()
         for number in 1...4 {
             try await bench.feed.send(.content("\(number)"), on: number)
             try await bench.feed.end(throwing: Offline(), on: number)
             try await observer.sees("error(Offline,\(number))")
             guard number < 4 else { break }
-            try await until("the stream connects") {
-                bench.time.advance(by: .milliseconds(100))
-                return bench.feed.connections.count > number
-            }
+            try await bench.time.advance(by: .milliseconds(100), until: "the stream connects") { bench.feed.connections.count > number }
         }
         bench.time.advance(by: .seconds(3_600))
         #expect(bench.feed.connections.count == 4)
@@ -297,27 +288,18 @@ struct LiveInputTests {
         // The first connection has had its success. Two that fail open the breaker.
         try await feed.end(throwing: Lost())
         for number in 2...3 {
-            try await until("the stream connects") {
-                time.advance(by: .seconds(1))
-                return feed.connections.count == number
-            }
+            try await time.advance(by: .seconds(1), until: "the stream connects") { feed.connections.count == number }
             #expect(breaker.state == .closed)
             try await feed.end(throwing: Lost(), on: number)
         }
         try await observer.next { $0.error is Lost && $0.content == "ab" }
         try await until("the breaker is open") { breaker.state == .open }
         // In small steps, so that the breaker does not let a connection through before the refusal.
-        try await until("a connection is refused") {
-            time.advance(by: .milliseconds(10))
-            return observer.states.last?.error is FetchError
-        }
+        try await time.advance(by: .milliseconds(10), until: "a connection is refused") { observer.states.last?.error is FetchError }
         let refusal = try await observer.next { $0.error is FetchError }
         #expect((refusal.error as? FetchError)?.code == .circuitOpen && refusal.content == "ab")
         #expect(feed.connections.map(\.last) == [nil, Validator("2"), Validator("2")])
-        try await until("the stream connects") {
-            time.advance(by: .seconds(1))
-            return feed.connections.count == 4
-        }
+        try await time.advance(by: .seconds(1), until: "the stream connects") { feed.connections.count == 4 }
         try await feed.send(.current, on: 4)
         try await observer.sees("completed(ab)")
         #expect(breaker.state == .closed)

@@ -20,10 +20,7 @@ struct LiveLifetimeTests {
         try await bench.feed.send(.content("b"))
         try await second.sees("completed(b)")
         try await second.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
         #expect(bench.feed.connections.count == 1)
     }
@@ -49,8 +46,7 @@ struct LiveLifetimeTests {
     }
 
     @Test func `C10, L4: content that expires while its stream waits causes neither a fetch nor a timer of its own`() async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.revalidatesOnExpiry = true
+        let policy = StorePolicy(revalidatesOnExpiry: true, retry: .exponential(attempts: .max))
         let bench = LiveBench(expiry: .after(.seconds(2)), policy: policy)
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))
@@ -80,10 +76,7 @@ struct LiveLifetimeTests {
         try await bench.time.advance(by: .seconds(1), sleepers: 1)
         try await bench.feed.send(.content("b"), on: 2)
         try await observer.stopAndLeave()
-        try await until("the stream is canceled") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.cancelledCount == 1
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await reports("began", "failed", "began", "cancelled")
     }
 
@@ -148,10 +141,7 @@ struct LiveLifetimeTests {
         try await observer.sees("error(\(Lost(retryAfter: .seconds(600))),b)")
         try await bench.time.sleepers(atLeast: 1)
         try await bell.ring()
-        try await until("the stream connects") {
-            bench.time.advance(by: .seconds(1))
-            return bench.feed.connections.count == 2
-        }
+        try await bench.time.advance(by: .seconds(1), until: "the stream connects") { bench.feed.connections.count == 2 }
         try await bench.feed.send(.content("c"), on: 2)
         try await observer.sees("completed(c)")
     }
@@ -210,9 +200,7 @@ struct LiveLifetimeTests {
     }
 
     @Test func `L5: a connection that is silent too long is lost, and LiveValue.current keeps it`() async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.idleTimeout = .seconds(30)
-        let bench = LiveBench(policy: policy)
+        let bench = LiveBench(policy: StorePolicy(retry: .exponential(attempts: .max), idleTimeout: .seconds(30)))
         let observer = bench.observe()
         // A slow observer would skip this state.
         _ = try await observer.states(count: 1)
@@ -226,10 +214,7 @@ struct LiveLifetimeTests {
         try await bench.time.advance(by: .seconds(30), sleepers: 1)
         try await bench.feed.cancelled(count: 1)
         try await observer.next { $0.error != nil && $0.content == "a" }
-        try await until("the stream connects again") {
-            bench.time.advance(by: .milliseconds(50))
-            return bench.feed.connections.count == 2
-        }
+        try await bench.time.advance(by: .milliseconds(50), until: "the stream connects again") { bench.feed.connections.count == 2 }
         #expect(bench.feed.connections.last?.last == Validator("1"))
         try await bench.feed.send(.current, on: 2)
         try await observer.sees("completed(a)")

@@ -30,9 +30,7 @@ struct LiveSavingTests {
 
     @Test(arguments: End.allCases)
     func `L6: the last value is saved without delay when the stream pauses or a caller waits for it`(_ end: End) async throws {
-        var policy = StorePolicy.reconnecting()
-        policy.saveInterval = .seconds(3_600)
-        policy.unwantedFetch = .cancel(after: .zero)
+        let policy = StorePolicy(retry: .exponential(attempts: .max), unwantedFetch: .cancel(after: .zero), saveInterval: .seconds(3_600))
         let bench = LiveBench(.plain, policy: policy)
         let observer = bench.observe()
         try await bench.feed.send(.content("a"))

@@ -311,9 +311,7 @@ private struct LinkedHistory {
     private mutating func restart() async throws {
         guard let last = cachers else { return }
         note("restart")
-        try await world.articles.waitUntilSaved()
-        try await world.feed.waitUntilSaved()
-        try await world.search.waitUntilSaved()
+        try await world.waitUntilSaved()
         let cachers = Cachers(after: last)
         (self.cachers, world) = (cachers, Self.world(cachers))
         (feedFetches, entityFetches, removals) = (0, 0, [:])

@@ -15,23 +15,15 @@ struct LinkedRestartTests {
     init() throws { place = try TemporaryDirectory() }
 
     private func launch(memory: Bool = true, after duration: Duration = .zero) -> LinkedWorld {
-        let world = makeWorld(memory)
-        world.time.advance(by: duration)
-        return world
-    }
-
-    private func makeWorld(_ memory: Bool) -> LinkedWorld {
         let articles = FileCacher<Int, Article>(directory: place.url.appending(path: "articles"))
         let feed = FileCacher<String, [Article]>(directory: place.url.appending(path: "feed"))
         let search = FileCacher<String, [Finding]>(directory: place.url.appending(path: "search"))
-        guard memory else { return LinkedWorld(articles: articles, feed: feed, search: search) }
-        return LinkedWorld(articles: TieredCacher(over: articles), feed: TieredCacher(over: feed), search: TieredCacher(over: search))
-    }
-
-    private func save(_ world: LinkedWorld) async throws {
-        try await world.articles.waitUntilSaved()
-        try await world.feed.waitUntilSaved()
-        try await world.search.waitUntilSaved()
+        let world =
+            memory
+            ? LinkedWorld(articles: TieredCacher(over: articles), feed: TieredCacher(over: feed), search: TieredCacher(over: search))
+            : LinkedWorld(articles: articles, feed: feed, search: search)
+        world.time.advance(by: duration)
+        return world
     }
 
     @Test(arguments: [true, false])
@@ -39,11 +31,11 @@ struct LinkedRestartTests {
         let first = launch(memory: memory)
         try await first.loadFeed([Article(id: 6), Article(id: 7)])
         try await first.loadSearch([Finding(articleID: 7)])
-        try await save(first)
+        try await first.waitUntilSaved()
         // The lists are not loaded in the second launch, so the entity alone is saved.
         let second = launch(memory: memory, after: .seconds(1))
         await second.articles[7].update(Article(id: 7, isLiked: true))
-        try await save(second)
+        try await second.waitUntilSaved()
         let third = launch(memory: memory, after: .seconds(2))
         #expect(try await third.liked() == [7])
         #expect(try await third.found() == [7])
@@ -59,11 +51,11 @@ struct LinkedRestartTests {
         // An entity that is only on disk is read first.
         let detail = RecordingObserver(first.articles[7].publish())
         try await detail.next { $0.content?.title == "newer" }
-        try await save(first)
+        try await first.waitUntilSaved()
         let second = launch(memory: memory, after: .seconds(1))
         #expect(try await second.articles[7].requireData().title == "newer")
         await second.articles[7].update { $0.title = "newest" }
-        try await save(second)
+        try await second.waitUntilSaved()
         let third = launch(memory: memory, after: .seconds(2))
         #expect(try await third.feed["home"].requireData().map(\.title) == ["newest"])
     }
@@ -72,7 +64,7 @@ struct LinkedRestartTests {
     func `E3, E10: the row of a temporary key gets the content of the key that replaces it from disk`(_ memory: Bool) async throws {
         let first = launch(memory: memory)
         await first.articles[7].update(Article(id: 7, title: "made"))
-        try await save(first)
+        try await first.waitUntilSaved()
         let second = launch(memory: memory, after: .seconds(1))
         try await second.loadFeed([Article(id: -1, title: "draft")])
         let feed = try await observeCompleted(second.feed["home"].publish())
@@ -96,10 +88,10 @@ struct LinkedRestartTests {
     @Test func `E8: an observed list and its entity agree in the first state`() async throws {
         let first = launch()
         try await first.loadFeed([Article(id: 7)])
-        try await save(first)
+        try await first.waitUntilSaved()
         let second = launch(after: .seconds(1))
         await second.articles[7].update(Article(id: 7, isLiked: true))
-        try await save(second)
+        try await second.waitUntilSaved()
         let third = launch(after: .seconds(2))
         let observer = try await observeCompleted(third.feed["home"].publish())
         #expect(observer.states.map { $0.content?.first?.isLiked } == [true])
@@ -112,7 +104,7 @@ struct LinkedRestartTests {
         let observer = RecordingObserver(first.feed["home"].publish())
         try await observer.next { $0.isCompleted }
         await first.articles[7].update { $0.isLiked = true }
-        try await save(first)
+        try await first.waitUntilSaved()
         let files = FileCacher<String, [Article]>(directory: place.url.appending(path: "feed"))
         let record = try await files.load(param: "home")
         #expect(record?.content == [Article(id: 7, isLiked: true)])
@@ -130,8 +122,7 @@ struct LinkedRestartTests {
         await world.articles[7].update(Article(id: 7))
         try await world.loadFeed([Article(id: 7)])
         let list = try await observeCompleted(world.feed["home"].publish())
-        try await world.articles.waitUntilSaved()
-        try await world.feed.waitUntilSaved()
+        try await world.waitUntilSaved()
         let saves = lists.calls(.save).count
         let other = Store(cacher: shared(), time: time) { Article(id: $0) }
         for time in [world.time, time] { time.advance(by: .seconds(10)) }
@@ -146,7 +137,7 @@ struct LinkedRestartTests {
         let first = launch()
         first.time.advance(by: .seconds(1_000_000))
         await first.articles[7].update(Article(id: 7))
-        try await save(first)
+        try await first.waitUntilSaved()
         // The record is from the future, so it is stale, but its stamp counts.
         let second = launch()
         await #expect(throws: StoreError.self) { try await second.articles[7].requireData(from: .cache) }
@@ -160,7 +151,7 @@ struct LinkedRestartTests {
         let first = launch()
         let count = StoreEngine.entityLimit + 1
         try await first.loadFeed((0..<count).map { Article(id: $0) })
-        try await save(first)
+        try await first.waitUntilSaved()
         let second = launch(after: .seconds(1))
         second.feedOrigin.enqueue(.failure(Offline()), .page([Article(id: 1)]))
         // The failed fetch leaves the record in memory.

@@ -21,8 +21,7 @@ struct LinkedSavingTests {
             cacher: cacher, fetcher: world.feedOrigin, links: [.elements(of: world.articles)], time: world.time)
         await world.articles[7].update(Article(id: 7))
         world.feedOrigin.enqueue(.page([Article(id: 7)]))
-        let observer = try RecordingObserver(#require(feed)["home"].publish())
-        try await observer.next { $0.isCompleted }
+        let observer = try await observeCompleted(#require(feed)["home"].publish())
         try await #require(feed).waitUntilSaved()
         let before = cacher.calls(.save).count
         for number in 1...5 { await world.articles[7].update { $0.title = "\(number)" } }
@@ -113,7 +112,7 @@ struct LinkedSavingTests {
     func `E2: a response from a cache takes back no newer change that is confirmed and waits`(
         _ age: Int, _ title: String, _ isLiked: Bool
     ) async throws {
-        let (time, request) = (ManualTime(), HeldRequest())
+        let (time, request) = (ManualTime(), HeldRequest<Void>())
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: CachedArticles(age: .seconds(age)), time: time)
         let stories = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], time: time) { _ in [] }
         await articles[7].update(Article(id: 7, title: "own"))
@@ -124,8 +123,7 @@ struct LinkedSavingTests {
         time.advance(by: .seconds(60))
         await articles[7].refresh()
         #expect(try await articles[7].requireData() == Article(id: 7, title: title, text: "failed", isLiked: isLiked))
-        request.end(.failure(Offline()))
-        await #expect(throws: Offline.self) { try await earlier.value }
+        await request.fail(earlier)
         #expect(try await articles[7].requireData() == Article(id: 7, title: title, isLiked: isLiked))
         withExtendedLifetime(stories) {}
     }

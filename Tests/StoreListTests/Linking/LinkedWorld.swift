@@ -1,4 +1,5 @@
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -38,31 +39,14 @@ final class LinkedWorld: Sendable {
     let search: PaginationStore<String, Finding>
 
     init(
-        articles articleCacher: any Cacher<Int, Article> = MemoryCacher(), feed feedCacher: any Cacher<String, [Article]> = MemoryCacher(),
-        search searchCacher: any Cacher<String, [Finding]> = MemoryCacher()
+        articles articleCacher: some Cacher<Int, Article> = MemoryCacher<Int, Article>(),
+        feed feedCacher: some Cacher<String, [Article]> = MemoryCacher<String, [Article]>(),
+        search searchCacher: some Cacher<String, [Finding]> = MemoryCacher<String, [Finding]>()
     ) {
-        articles = Self.articles(articleCacher, origin, time)
-        feed = Self.feed(feedCacher, feedOrigin, articles, time)
-        search = Self.search(searchCacher, searchOrigin, articles, time)
-    }
-
-    private static func articles(_ cacher: some Cacher<Int, Article>, _ origin: ScriptedFetcher<Int, Article>, _ time: ManualTime) -> Store<
-        Int, Article
-    > { Store(cacher: cacher, fetcher: origin, time: time) }
-
-    private static func feed(
-        _ cacher: some Cacher<String, [Article]>, _ origin: ScriptedPaginationFetcher<String, Article>, _ articles: Store<Int, Article>,
-        _ time: ManualTime
-    ) -> PaginationStore<String, Article> {
-        PaginationStore(cacher: cacher, fetcher: origin, links: [.elements(of: articles)], time: time)
-    }
-
-    private static func search(
-        _ cacher: some Cacher<String, [Finding]>, _ origin: ScriptedPaginationFetcher<String, Finding>, _ articles: Store<Int, Article>,
-        _ time: ManualTime
-    ) -> PaginationStore<String, Finding> {
-        PaginationStore(
-            cacher: cacher, fetcher: origin,
+        articles = Store(cacher: articleCacher, fetcher: origin, time: time)
+        feed = PaginationStore(cacher: feedCacher, fetcher: feedOrigin, links: [.elements(of: articles)], time: time)
+        search = PaginationStore(
+            cacher: searchCacher, fetcher: searchOrigin,
             links: [.elements(of: articles, id: \.articleID, fields: (\.title, \.title), (\.isLiked, \.isLiked))], time: time)
     }
 
@@ -78,42 +62,61 @@ final class LinkedWorld: Sendable {
     }
 
     /// Likes an article, with a request that the test ends.
-    func like(_ id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
-        let request = HeldRequest()
+    func like(_ id: Int) -> (request: HeldRequest<Void>, task: Task<Void, any Error>) {
+        let request = HeldRequest<Void>()
         let task = Task { [articles] in try await articles[id].mutate(optimistically: { $0.isLiked = true }) { try await request.run() } }
         return (request, task)
     }
 
     /// Likes a row of the feed, with a request that the test ends.
-    func like(row id: Int) -> (request: HeldRequest, task: Task<Void, any Error>) {
-        let request = HeldRequest()
+    func like(row id: Int) -> (request: HeldRequest<Void>, task: Task<Void, any Error>) {
+        let request = HeldRequest<Void>()
         let task = Task { [feed] in
             try await feed["home"].mutate(element: id, optimistically: { $0.isLiked = true }) { try await request.run() }
         }
         return (request, task)
     }
 
-    /// Makes a store of writers, and one of articles that are linked to it.
-    func storesOfWriters() -> (writers: Store<String, Writer>, articles: Store<Int, Article>) {
+    /// Begins to refresh an article, with a fetch that the test ends.
+    func beginRefresh(of id: Int) async throws -> Task<Void, Never> {
+        let count = origin.startedCount + 1
+        origin.hold()
+        let refresh = Task { [articles] in await articles[id].refresh() }
+        try await origin.started(count: count)
+        return refresh
+    }
+
+    /// Ends the fetch of a refresh.
+    func end(_ refresh: Task<Void, Never>, with article: Article) async {
+        origin.enqueue(.success(article))
+        origin.release()
+        await refresh.value
+    }
+
+    /// Waits until the contents of all stores are saved.
+    func waitUntilSaved() async throws {
+        try await articles.waitUntilSaved()
+        try await feed.waitUntilSaved()
+        try await search.waitUntilSaved()
+    }
+
+    /// Makes a store of writers, one of articles that are linked to it, and one of lists that are linked to these articles.
+    func storesOfWriters() -> (writers: Store<String, Writer>, articles: Store<Int, Article>, feed: PaginationStore<String, Article>) {
         let writers = Store(cacher: MemoryCacher<String, Writer>(), time: time) { Writer(id: $0) }
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: origin, links: [.value(at: \.author, of: writers)], time: time)
-        return (writers, articles)
+        let feed = PaginationStore(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: feedOrigin, links: [.elements(of: articles)], time: time)
+        return (writers, articles, feed)
     }
 
     func liked() async throws -> [Int] { try await feed["home"].requireData().filter(\.isLiked).map(\.id) }
     func found() async throws -> [Int] { try await search["swift"].requireData().filter(\.isLiked).map(\.id) }
 }
 
-/// A request that ends when the test says so.
-final class HeldRequest: Sendable {
-    private let ending = WatchedState<Result<Void, Offline>?>(nil)
-    private let began = WatchedState(false)
-
-    func run() async throws {
-        began.update { $0 = true }
-        try await ending.wait { $0 }.get()
+extension HeldRequest<Void> {
+    /// Fails the request, and waits until its change has ended with the error.
+    func fail(_ change: Task<Void, any Error>) async {
+        end(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await change.value }
     }
-
-    func hasBegun() async throws { try await began.wait { $0 ? () : nil } }
-    func end(_ result: Result<Void, Offline>) { ending.update { $0 = result } }
 }

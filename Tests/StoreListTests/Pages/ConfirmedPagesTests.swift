@@ -20,9 +20,9 @@ struct ConfirmedPagesTests {
 
         init(tagsAll: Bool = false) {
             self.tagsAll = tagsAll
-            let box = SharedShelf()
-            fetcher = Fetcher { request in box.shelf?.answer(request) ?? .failure(Offline()) }
-            box.set(self)
+            let shelf = Shared<Shelf?>(nil)
+            fetcher = Fetcher { request in shelf.value?.answer(request) ?? .failure(Offline()) }
+            shelf.value = self
         }
 
         private func answer(_ request: ScriptedRequest<Int>) -> ScriptedAnswer<[Int]> {
@@ -38,18 +38,11 @@ struct ConfirmedPagesTests {
         func change(_ number: Int) { editions.withLock { $0[number, default: 0] += 1 } }
     }
 
-    private final class SharedShelf: Sendable {
-        private let stored = Mutex<Shelf?>(nil)
-        var shelf: Shelf? { stored.withLock { $0 } }
-        func set(_ shelf: Shelf) { stored.withLock { $0 = shelf } }
-    }
-
     private func lists(
         _ shelf: Shelf, window: Int? = nil, scope: StorePolicy.RefreshScope = .firstPage, identity: ElementIdentity<Int> = .none,
         expiry: Expiry = .never, time: ManualTime = ManualTime()
     ) -> PaginationStore<Int, Int> {
-        var policy = StorePolicy()
-        policy.refreshScope = scope
+        let policy = StorePolicy(refreshScope: scope)
         let cacher = MemoryCacher<Int, [Int]>(expiry: expiry)
         guard let window else {
             return PaginationStore(cacher: cacher, fetcher: shelf.fetcher, identity: identity, policy: policy, time: time)
@@ -173,8 +166,7 @@ struct ConfirmedPagesTests {
             return request.pageKey == nil
                 ? .page([1, 2], nextKey: "b", validator: Validator(entityTag: "\"1\"")) : .page([102, 3])
         }
-        var policy = StorePolicy()
-        policy.refreshScope = scope
+        let policy = StorePolicy(refreshScope: scope)
         let list = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher, identity: .by { $0 % 100 }, policy: policy)[1]
         _ = try await list.requireData()
         #expect(await list.requestNextData() == .loaded)
@@ -200,8 +192,7 @@ struct ConfirmedPagesTests {
     @Test func `C25: a list of several pages is as old as the page that arrived first`() async throws {
         let (shelf, time) = (Shelf(), ManualTime())
         let cacher = MemoryCacher<Int, [Int]>(expiry: .after(.seconds(60)))
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
+        let policy = StorePolicy(refreshScope: .loadedPages)
         let list = PaginationStore(cacher: cacher, fetcher: shelf.fetcher, identity: .none, policy: policy, time: time)[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }

@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 import Trials
 import StoreCoreTesting
@@ -10,8 +9,8 @@ import StoreTrials
 struct KeptPagesTests {
     /// An origin with six pages of two rows each; every edition has different rows.
     final class Shelf: Sendable {
-        private let edition = SharedNumber()
-        private let broken = SharedKey()
+        private let edition = Shared(0)
+        private let broken = Shared<String?>(nil)
         let fetcher: ScriptedPaginationFetcher<Int, Int>
 
         init() {
@@ -51,8 +50,7 @@ struct KeptPagesTests {
     @Test(arguments: Cause.allCases)
     func `C13: an implicit refetch keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
         let (shelf, time) = (Shelf(), ManualTime())
-        var policy = StorePolicy(revalidatesOnExpiry: cause == .expiry)
-        policy.minimumInterval = .zero
+        let policy = StorePolicy(revalidatesOnExpiry: cause == .expiry, minimumInterval: .zero)
         let hasExpiry = [.expiry, .validation, .callerAfterExpiry].contains(cause)
         let (lists, observer) = try await observedList(
             shelf, expiry: hasExpiry ? .after(.seconds(60)) : .never, policy: policy, time: time)
@@ -158,12 +156,13 @@ struct KeptPagesTests {
         case .forcedObserver: forcing = RecordingObserver(lists[1].publish(forceRefresh: true))
         }
         try await observer.next { $0.isCompleted && $0.content == Shelf.rows(1, pages: 0..<1) }
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(shelf.fetcher.requests.last?.pageKey == "1")
         withExtendedLifetime(forcing) {}
     }
 
     @Test func `C13: rows that the origin no longer returns leave the list, which may become shorter`() async throws {
-        let rows = SharedNumber()
-        rows.value = 3
+        let rows = Shared(3)
         let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
             let page = Int(request.pageKey ?? "0") ?? 0
             return .page([page], nextKey: page + 1 < rows.value ? "\(page + 1)" : nil)
@@ -182,9 +181,7 @@ struct KeptPagesTests {
     @Test(arguments: Interruption.allCases)
     func `C13: a change or a refetch during a page request does not lose the page`(_ interruption: Interruption) async throws {
         let shelf = Shelf()
-        var policy = StorePolicy.default
-        policy.minimumInterval = .zero
-        let (lists, observer) = try await observedList(shelf, policy: policy)
+        let (lists, observer) = try await observedList(shelf, policy: StorePolicy(minimumInterval: .zero))
         let list = lists[1]
         shelf.fetcher.hold()
         let begun = shelf.fetcher.startedCount
@@ -214,8 +211,10 @@ struct KeptPagesTests {
     }
 
     @Test func `C13: a list with a one-way fetcher has no previous page, even with a key for it`() async throws {
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })[1]
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
         let observer = try await observeCompleted(list.publish())
+        #expect(await list.requestPrevData() == .noPage)
         await list.update([1, 2], nextKey: nil, prevKey: "p")
         try await observer.next { $0.summary == "completed([1, 2])" }
         #expect(await list.requestPrevData() == .noPage)
@@ -244,22 +243,14 @@ struct KeptPagesTests {
     }
 }
 
-/// A number shared by a test and a closure.
-final class SharedNumber: Sendable {
-    private let number = Mutex(0)
+/// A value that a test shares with a closure.
+final class Shared<Value: Sendable>: Sendable {
+    private let stored: Lock<Value>
 
-    var value: Int {
-        get { number.withLock { $0 } }
-        set { number.withLock { $0 = newValue } }
-    }
-}
+    init(_ value: Value) { stored = Lock(value) }
 
-/// A key shared by a test and a closure.
-final class SharedKey: Sendable {
-    private let key = Mutex<String?>(nil)
-
-    var value: String? {
-        get { key.withLock { $0 } }
-        set { key.withLock { $0 = newValue } }
+    var value: Value {
+        get { stored.withLock { $0 } }
+        set { stored.withLock { $0 = newValue } }
     }
 }

@@ -18,7 +18,7 @@ struct PageWindowTests {
 
     /// A book of numbered pages with three rows each, from page 0 on. A list begins at its bookmark.
     final class Book: Sendable {
-        let edition = SharedNumber()
+        let edition = Shared(0)
         let fetcher: ScriptedPaginationFetcher<Int, Row>
 
         init(bookmark: Int = 0, pages: Int = 1_000, repeating: Int = 0, hasPrevKeys: Bool = true) {
@@ -37,10 +37,10 @@ struct PageWindowTests {
     }
 
     private func lists(
-        _ book: Book, pages: Int, cacher: some Cacher<Int, [Row]> = MemoryCacher<Int, [Row]>(), policy: StorePolicy = .default,
-        time: ManualTime = ManualTime()
+        _ fetcher: ScriptedPaginationFetcher<Int, Row>, pages: Int, cacher: some Cacher<Int, [Row]> = MemoryCacher<Int, [Row]>(),
+        policy: StorePolicy = .default, time: ManualTime = ManualTime()
     ) -> PaginationStore<Int, Row> {
-        PaginationStore(cacher: cacher, fetcher: book.fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
+        PaginationStore(cacher: cacher, fetcher: fetcher, paging: PagingPolicy(maximumPages: pages), policy: policy, time: time)
     }
 
     private func page(_ list: PaginationStoreFlowable<Int, Row>, _ direction: PageDirection, times: Int = 1) async {
@@ -51,7 +51,7 @@ struct PageWindowTests {
 
     @Test func `C18: a full list drops a page at one end for each page added at the other, and can go back`() async throws {
         let book = Book()
-        let list = lists(book, pages: 3)[1]
+        let list = lists(book.fetcher, pages: 3)[1]
         let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 5)
         #expect(try await list.requireData() == Book.rows(3...5))
@@ -67,7 +67,7 @@ struct PageWindowTests {
     @Test(arguments: 1...4) func `C18: a walk in both directions never leaves a gap, and returns to every page`(_ window: Int) async throws
     {
         let book = Book(bookmark: 10, pages: 20)
-        let list = lists(book, pages: window)[1]
+        let list = lists(book.fetcher, pages: window)[1]
         let observer = try await observeCompleted(list.publish())
         var dice = SplitMix(seed: UInt64(window))
         var (first, last) = (10, 10)
@@ -95,9 +95,9 @@ struct PageWindowTests {
         let (book, cacher) = (Book(), GatedCacher<Int, [Row]>())
         let list =
             switch backing {
-            case .memory: lists(book, pages: 3)[1]
-            case .tiered: lists(book, pages: 3, cacher: TieredCacher(over: cacher))[1]
-            case .plain: lists(book, pages: 3, cacher: cacher)[1]
+            case .memory: lists(book.fetcher, pages: 3)[1]
+            case .tiered: lists(book.fetcher, pages: 3, cacher: TieredCacher(over: cacher))[1]
+            case .plain: lists(book.fetcher, pages: 3, cacher: cacher)[1]
             }
         let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
@@ -120,7 +120,7 @@ struct PageWindowTests {
 
     @Test func `C4, C18: a refetch of a window that fails keeps the window and its page keys`() async throws {
         let book = Book(pages: 5)
-        let list = lists(book, pages: 2)[1]
+        let list = lists(book.fetcher, pages: 2)[1]
         let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 3)
         book.fetcher.hold()
@@ -139,7 +139,7 @@ struct PageWindowTests {
         let book = Book()
         let directory = temporaryURL()
         do {
-            let lists = lists(book, pages: 3, cacher: FileCacher(directory: directory))
+            let lists = lists(book.fetcher, pages: 3, cacher: FileCacher(directory: directory))
             _ = try await lists[1].requireData()
             await page(lists[1], .next, times: 4)
             try await lists[1].waitUntilSaved()
@@ -147,7 +147,7 @@ struct PageWindowTests {
         let cacher = FileCacher<Int, [Row]>(directory: directory)
         let pages = try await cacher.load(param: 1)?.pages ?? []
         #expect(pages.map(\.key) == ["2", "3", "4"] && pages.map(\.returnKey) == ["1", "2", "3"] && pages.map(\.count) == [3, 3, 3])
-        let list = lists(book, pages: 3, cacher: cacher)[1]
+        let list = lists(book.fetcher, pages: 3, cacher: cacher)[1]
         #expect(try await list.requireData() == Book.rows(2...4))
         await page(list, .prev)
         #expect(try await list.requireData() == Book.rows(1...3))
@@ -165,14 +165,14 @@ struct PageWindowTests {
         _ = try await whole[1].requireData()
         await page(whole[1], .next, times: 5)
         try await whole[1].waitUntilSaved()
-        let list = lists(book, pages: 3, cacher: cacher, time: time)[1]
+        let list = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[1]
         #expect(try await list.requireData() == Book.rows(0...5))
         await page(list, .next)
         #expect(try await list.requireData() == Book.rows(4...6))
         _ = try await whole[2].requireData()
         await page(whole[2], .next, times: 5)
         try await whole[2].waitUntilSaved()
-        let second = lists(book, pages: 3, cacher: cacher, time: time)[2]
+        let second = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[2]
         await second.invalidate()
         #expect(try await second.requireData() == Book.rows(0...2))
         await page(second, .next)
@@ -186,14 +186,14 @@ struct PageWindowTests {
         await page(whole[1], .next)
         await page(whole[1], .prev, times: 4)
         try await whole[1].waitUntilSaved()
-        let list = lists(book, pages: 3, cacher: cacher, time: time)[1]
+        let list = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[1]
         await list.invalidate()
         #expect(try await list.requireData() == Book.rows(4...6))
     }
 
     @Test func `C18: a saved window opens in a store without a window`() async throws {
         let (book, cacher, time) = (Book(), GatedCacher<Int, [Row]>(), ManualTime())
-        let window = lists(book, pages: 2, cacher: cacher, time: time)
+        let window = lists(book.fetcher, pages: 2, cacher: cacher, time: time)
         _ = try await window[1].requireData()
         await page(window[1], .next, times: 3)
         try await window[1].waitUntilSaved()
@@ -207,11 +207,11 @@ struct PageWindowTests {
 
     @Test func `C18: an element that the new page repeats stays in the list, although its page is dropped`() async throws {
         let book = Book(repeating: 2)
-        let list = lists(book, pages: 1)[1]
+        let list = lists(book.fetcher, pages: 1)[1]
         _ = try await list.requireData()
         await page(list, .next)
         #expect(try await list.requireData().map(\.id) == [1, 2, 3, 4, 5])
-        let pages = lists(Book(repeating: 1), pages: 2)[1]
+        let pages = lists(Book(repeating: 1).fetcher, pages: 2)[1]
         _ = try await pages.requireData()
         await page(pages, .next, times: 3)
         // Page 2 repeated row 5, which stayed with page 1 and left the list with it.
@@ -220,7 +220,7 @@ struct PageWindowTests {
 
     @Test func `C18: a page whose key the origin does not return is not dropped`() async throws {
         let book = Book(hasPrevKeys: false)
-        let list = lists(book, pages: 2)[1]
+        let list = lists(book.fetcher, pages: 2)[1]
         _ = try await list.requireData()
         await page(list, .next, times: 3)
         #expect(try await list.requireData() == Book.rows(0...3))
@@ -228,7 +228,7 @@ struct PageWindowTests {
 
     @Test func `C18: both directions at once load both pages, one after the other`() async throws {
         let book = Book(bookmark: 5)
-        let list = lists(book, pages: 3)[1]
+        let list = lists(book.fetcher, pages: 3)[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }
         await page(list, .next, times: 2)
@@ -252,9 +252,7 @@ struct PageWindowTests {
     @Test(arguments: [true, false])
     func `C14, C18: a mutation of an element whose page is dropped does not bring the element back`(_ succeeds: Bool) async throws {
         let book = Book()
-        var policy = StorePolicy()
-        policy.revalidatesAfterMutation = false
-        let list = lists(book, pages: 2, policy: policy)[1]
+        let list = lists(book.fetcher, pages: 2, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
@@ -278,9 +276,7 @@ struct PageWindowTests {
 
     @Test func `C14, C18: a pending change applies again to an element whose page returns`() async throws {
         let book = Book()
-        var policy = StorePolicy()
-        policy.revalidatesAfterMutation = false
-        let list = lists(book, pages: 1, policy: policy)[1]
+        let list = lists(book.fetcher, pages: 1, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
         let gate = WatchedState(false)
         let mutation = Task {
@@ -296,7 +292,7 @@ struct PageWindowTests {
 
     @Test func `C18: an edited list drops whole pages, and a replaced one begins anew`() async throws {
         let book = Book()
-        let list = lists(book, pages: 2)[1]
+        let list = lists(book.fetcher, pages: 2)[1]
         _ = try await list.requireData()
         await page(list, .next)
         await list.update { $0.removeAll { $0.id == 1 || $0.id == 4 } }
@@ -327,8 +323,7 @@ struct PageWindowTests {
 
     @Test(arguments: 1...4) func `C18: empty pages take no room in the window`(_ window: Int) async throws {
         let fetcher = gappedBook()
-        let list = PaginationStore(
-            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: window), time: ManualTime())[1]
+        let list = lists(fetcher, pages: window)[1]
         let observer = try await observeCompleted(list.publish())
         await page(list, .next, times: 4)
         let full = Book.rows(max(0, 5 - window)...4)
@@ -359,8 +354,7 @@ struct PageWindowTests {
             let isEmpty = page < 9 || (12...14).contains(page)
             return .page(isEmpty ? [] : Book.rows(page...page), nextKey: "\(page + 1)", prevKey: "\(page - 1)")
         }
-        let list = PaginationStore(
-            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 8), time: ManualTime())[1]
+        let list = lists(fetcher, pages: 8)[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }
         await page(list, .next, times: 2)
@@ -377,9 +371,7 @@ struct PageWindowTests {
     @Test(arguments: [false, true])
     func `C18: pages without new elements hold no memory, however many they are`(_ repeating: Bool) async throws {
         let cacher = MemoryCacher<Int, [Row]>()
-        let list = PaginationStore(
-            cacher: cacher, fetcher: gappedBook(repeating: repeating, isEndless: true), paging: PagingPolicy(maximumPages: 3),
-            time: ManualTime())[1]
+        let list = lists(gappedBook(repeating: repeating, isEndless: true), pages: 3, cacher: cacher)[1]
         _ = try await list.requireData()
         await page(list, .next, times: 100)
         #expect(try await list.requireData().suffix(6) == Book.rows(3...4))
@@ -392,8 +384,7 @@ struct PageWindowTests {
             let page = request.pageKey.flatMap { Int($0) } ?? 0
             return .page(page == 0 ? [Row(id: 0)] : [], nextKey: "\(page + 1)", validator: page == 0 ? Validator(entityTag: "a") : nil)
         }
-        let list = PaginationStore(
-            cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher, paging: PagingPolicy(maximumPages: 2), time: ManualTime())[1]
+        let list = lists(fetcher, pages: 2)[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }
         await page(list, .next, times: 3)

@@ -20,9 +20,7 @@ extension PaginationTests {
 
     private func supersede(_ change: Superseding, _ direction: PageDirection, _ isObserved: Bool) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
-        let lists = store(fetcher, policy: policy)
+        let lists = store(fetcher, policy: StorePolicy(unwantedFetch: .complete))
         let list = lists[1]
         _ = try await list.requireData()
         let observer = isObserved ? RecordingObserver(list.publish()) : nil

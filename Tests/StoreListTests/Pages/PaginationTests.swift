@@ -85,13 +85,6 @@ struct PaginationTests {
         for (left, one) in all.enumerated() { for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) } }
     }
 
-    @Test func `C13: a one-way list has no previous page, even if its pages have keys for it`() async throws {
-        let list = PaginationStore(
-            cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
-        _ = try await list.requireData()
-        #expect(await list.requestPrevData().word == "noPage")
-    }
-
     @Test(arguments: PageDirection.allCases)
     func `C13: concurrent requests for a page fetch it once`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
@@ -175,10 +168,8 @@ struct PaginationTests {
     }
 
     @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
-        let list = store(fetcher, policy: policy)[1]
+        let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
         let observer = try await observeCompleted(list.publish())
         await list.requestNextData()
         await list.requestPrevData()
@@ -194,26 +185,12 @@ struct PaginationTests {
     }
 
     @Test func `C13: a refresh of all loaded pages that fails at one changes nothing`() async throws {
-        var policy = StorePolicy()
-        policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
-        let list = store(fetcher, policy: policy)[1]
+        let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
         _ = try await list.requireData()
         await list.requestNextData()
         await list.refresh()
         #expect(try await list.requireData(from: .cache) == [5, 6])
-    }
-
-    @Test func `C13: by default a refresh resets the list to its first page`() async throws {
-        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6], nextKey: "n2"), .page([50], nextKey: "m1"), .page([60]))
-        let list = store(fetcher)[1]
-        _ = try await list.requireData()
-        await list.requestNextData()
-        #expect(try await list.requireData() == [5, 6])
-        await list.refresh()
-        #expect(try await list.requireData() == [50])
-        await list.requestNextData()
-        #expect(fetcher.requests.last?.pageKey == "m1")
     }
 
     @Test func `C13: an update keeps or replaces the page keys`() async throws {

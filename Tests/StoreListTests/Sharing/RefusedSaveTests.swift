@@ -27,9 +27,7 @@ struct RefusedSaveTests {
         cacher.hold()
         let edit = Task(executorPreference: QueueExecutor()) { [handle = store[1]] in
             try await handle.update { content in
-                if runs.update({
-                    $0 += 1; return $0
-                }) > 1 {
+                if runs.increment() > 1 {
                     proceed.wait()
                     if fails { throw Offline() }
                 }

@@ -17,8 +17,8 @@ extension History {
         case 7: try await start(key, "refresh", .refresh) { await $0.refresh() }
         case 8: try await start(key, "validate", .freshness) { await $0.validate() }
         case 9, 10: try await page(key)
-        case 11: try await set(key)
-        case 12: try await replace(key)
+        case 11: try await set(key, replacesPageKeys: true)
+        case 12: try await set(key, replacesPageKeys: false)
         case 13: try await append(key)
         case 14, 15: try await mutate(key)
         case 16: try await endMutation()
@@ -75,12 +75,20 @@ extension History {
 
     // MARK: Callers
 
+    /// Begins a call of a list, and compares.
+    private mutating func call(
+        _ id: Int, _ key: Int, _ step: String,
+        _ body: @escaping @Sendable (PaginationStoreFlowable<Int, Int>) async throws -> String
+    ) async throws {
+        callers[id] = world.clients.call(id) { [list = world.lists[key]] in try await body(list) }
+        try await settle("\(id): \(step)")
+    }
+
     private mutating func require(_ key: Int, _ source: GettingFrom) async throws {
         let id = nextID()
         let need: HistoryModel.Need = source == .both ? .content : source == .origin ? .origin : .cached
         model.arrive(id, key, need)
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in "\(try await list.requireData(from: source))" }
-        try await settle("\(id): require \(key) from \(source)")
+        try await call(id, key, "require \(key) from \(source)") { list in "\(try await list.requireData(from: source))" }
     }
 
     private mutating func start(
@@ -89,22 +97,20 @@ extension History {
     ) async throws {
         let id = nextID()
         model.arrive(id, key, need)
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
+        try await call(id, key, "\(name) \(key)") { list in
             await body(list)
             return "done"
         }
-        try await settle("\(id): \(name) \(key)")
     }
 
     private mutating func page(_ key: Int) async throws {
         let (id, direction, continues) = (nextID(), dice.below(2) == 0 ? PageDirection.next : .prev, dice.below(3) > 0)
         model.arrive(id, key, .page(direction, continues: continues))
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
+        try await call(id, key, "request \(direction) of \(key), \(continues ? "" : "not ")continuing after errors") { list in
             await
                 (direction == .next
                 ? list.requestNextData(continueWhenError: continues) : list.requestPrevData(continueWhenError: continues)).word
         }
-        try await settle("\(id): request \(direction) of \(key), \(continues ? "" : "not ")continuing after errors")
     }
 
     private mutating func cancel() async throws {
@@ -128,38 +134,27 @@ extension History {
 
     // MARK: Changes
 
-    private mutating func set(_ key: Int) async throws {
+    private mutating func set(_ key: Int, replacesPageKeys: Bool) async throws {
         let (id, content) = (nextID(), [nextContent()])
-        let keys: (next: String?, prev: String?) = (dice.below(2) == 0 ? "n\(id)" : nil, dice.below(2) == 0 ? "p\(id)" : nil)
-        let revision = model.update(key, content, keys: keys)
+        let next = replacesPageKeys && dice.below(2) == 0 ? "n\(id)" : nil
+        let prev = replacesPageKeys && dice.below(2) == 0 ? "p\(id)" : nil
+        let revision = model.update(key, content, keys: replacesPageKeys ? (next: next, prev: prev) : nil)
         model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
-            await list.update(content, nextKey: keys.next, prevKey: keys.prev)
+        let keys = replacesPageKeys ? "with the keys \(next ?? "nil"), \(prev ?? "nil")" : "keeping its keys"
+        try await call(id, key, "set \(key) to \(content), \(keys)") { list in
+            if replacesPageKeys { await list.update(content, nextKey: next, prevKey: prev) } else { await list.update(content) }
             return "done"
         }
-        try await settle("\(id): set \(key) to \(content), \(keys)")
     }
 
     /// Whether a change may wait for the cache read: after other changes or a trigger the order would be undefined.
     private func mayWaitForRead(_ key: Int) -> Bool { model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key)) }
 
-    private mutating func replace(_ key: Int) async throws {
-        let (id, content) = (nextID(), [nextContent()])
-        let revision = model.update(key, content)
-        model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
-            await list.update(content)
-            return "done"
-        }
-        try await settle("\(id): replace \(key) by \(content)")
-    }
-
     private mutating func append(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
         let (id, number) = (nextID(), nextContent())
         model.arrive(id, key, .acceptedContent(.append(number)))
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in "\(await list.update { $0.append(number) })" }
-        try await settle("\(id): append \(number) to \(key)")
+        try await call(id, key, "append \(number) to \(key)") { list in "\(await list.update { $0.append(number) })" }
     }
 
     private mutating func mutate(_ key: Int) async throws {
@@ -168,7 +163,8 @@ extension History {
         let response = dice.below(3) == 0 ? nextContent() : nil
         model.responses[id] = response
         model.arrive(id, key, .acceptedContent(.patch(number)))
-        callers[id] = world.clients.call(id) { [list = world.lists[key], clients = world.clients] in
+        let words = "mutate \(key) by \(number)\(response.map { ", with the response \($0)" } ?? "")"
+        try await call(id, key, words) { [clients = world.clients] list in
             if let response {
                 try await list.mutate {
                     $0.append(number)
@@ -181,7 +177,6 @@ extension History {
             }
             return "done"
         }
-        try await settle("\(id): mutate \(key) by \(number)\(response.map { ", with the response \($0)" } ?? "")")
     }
 
     mutating func endMutation() async throws {
@@ -202,22 +197,20 @@ extension History {
         let id = nextID()
         let revision = model.clear(key)
         model.arrive(id, key, .saved(revision, result: "done"))
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
+        try await call(id, key, "clear \(key)") { list in
             await list.clear()
             return "done"
         }
-        try await settle("\(id): clear \(key)")
     }
 
     private mutating func invalidate(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
         let id = nextID()
         model.invalidate(id, key)
-        callers[id] = world.clients.call(id) { [list = world.lists[key]] in
+        try await call(id, key, "invalidate \(key)") { list in
             await list.invalidate()
             return "done"
         }
-        try await settle("\(id): invalidate \(key)")
     }
 
     private mutating func clearAll() async throws {
@@ -275,29 +268,20 @@ extension History {
         let asked = requests[dice.below(requests.count)]
         let kind = kind ?? dice.below(5)
         guard let direction = asked.direction else { return try await answerContent(asked, kind) }
-        if model[asked.key].flight != nil { return try await answerPageOfFlight(asked, direction, fails: kind == 4) }
+        let (key, isFlight) = (asked.key, model[asked.key].flight != nil)
         if kind == 4 {
-            model.pageFetched(asked.key, direction, nil)
-            world.origin.answer(asked.key, direction, with: .failure(Offline()))
-        } else {
-            let (element, key) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
-            model.pageFetched(asked.key, direction, ([element], key))
-            world.origin.answer(asked.key, direction, with: .success(OriginResponse(.modified([element]), nextKey: key, prevKey: key)))
-        }
-        try await settle("page \(direction) of \(asked.key) \(kind == 4 ? "fails" : "arrives")")
-    }
-
-    private mutating func answerPageOfFlight(_ asked: HistoryOrigin.Asked, _ direction: PageDirection, fails: Bool) async throws {
-        let key = asked.key
-        if fails {
-            model.fetched(key, nil)
+            if isFlight { model.fetched(key, nil) } else { model.pageFetched(key, direction, nil) }
             world.origin.answer(key, direction, with: .failure(Offline()))
         } else {
             let (element, further) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
-            model.flightFetched(key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
+            if isFlight {
+                model.flightFetched(key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
+            } else {
+                model.pageFetched(key, direction, ([element], further))
+            }
             world.origin.answer(key, direction, with: .success(OriginResponse(.modified([element]), nextKey: further, prevKey: further)))
         }
-        try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "arrives")")
+        try await settle("page \(direction) of \(isFlight ? "the fetch of " : "")\(key) \(kind == 4 ? "fails" : "arrives")")
     }
 
     private mutating func answerContent(_ asked: HistoryOrigin.Asked, _ kind: Int) async throws {

@@ -98,6 +98,19 @@ extension HistoryModel {
         }
     }
 
+    /// Answers the callers that any accepted content serves.
+    mutating func answerReaders(_ key: Int) {
+        let content = text(key)
+        answer(key) { need in
+            switch need {
+            case .content, .origin, .cached: content
+            case .freshness, .prefetch: "done"
+            case .pageAfterFetch: "notLoadedYet"
+            default: nil
+            }
+        }
+    }
+
     /// Handles the cancellation of a caller.
     mutating func cancel(_ id: Int) {
         if let key = performing.removeValue(forKey: id) {
@@ -285,15 +298,8 @@ extension HistoryModel {
             if !confirms { self[key].patches.removeAll(where: \.isConfirmed) }
             accept(key, record, confirms: confirms)
             if !confirms { self[key].owesFetch = false }
-            let (content, revision) = (text(key), self[key].revision)
-            answer(key) { need in
-                switch need {
-                case .content, .origin: content
-                case .freshness, .prefetch: "done"
-                case .pageAfterFetch: "notLoadedYet"
-                default: nil
-                }
-            }
+            let revision = self[key].revision
+            answerReaders(key)
             for place in self[key].callers.indices where self[key].callers[place].need == .refresh {
                 self[key].callers[place].need = .saved(revision, result: "done")
             }

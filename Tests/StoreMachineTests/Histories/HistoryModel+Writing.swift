@@ -56,15 +56,8 @@ extension HistoryModel {
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
                 prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now, pages: pages(of: keys == nil ? old : nil, or: old, content.count)
             ))
-        let (text, revision) = (text(key), self[key].revision)
-        answer(key) { need in
-            switch need {
-            case .content, .origin, .cached: text
-            case .freshness, .prefetch: "done"
-            case .pageAfterFetch: "notLoadedYet"
-            default: nil
-            }
-        }
+        let revision = self[key].revision
+        answerReaders(key)
         let isExplicit = wasExplicit || self[key].callers.contains { $0.need == .refresh }
         if isExplicit, self[key].isWanted { startFlight(key, explicit: true) }
         if !wasRead || (hadPendingKeys && self[key].pendingKeys == nil) { readmit(key) }
@@ -212,15 +205,7 @@ extension HistoryModel {
                 content: [response], deadline: rules.lifetime.map { now + $0 }, nextKey: old?.nextKey, prevKey: old?.prevKey,
                 fetchedAt: now, pages: pages(of: old, or: nil, 1)))
         self[key].owesFetch = false
-        let text = text(key)
-        answer(key) { need in
-            switch need {
-            case .content, .origin, .cached: text
-            case .freshness, .prefetch: "done"
-            case .pageAfterFetch: "notLoadedYet"
-            default: nil
-            }
-        }
+        answerReaders(key)
     }
 
     mutating func patchFailed(_ id: Int, _ key: Int) {

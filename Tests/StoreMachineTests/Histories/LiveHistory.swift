@@ -53,12 +53,7 @@ struct LiveHistory: RandomHistory {
         let feed = ScriptedLiveFetcher<Int, [Int]>(cancellation: dice.below(2) == 0 ? .honored : .ignored)
         let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
         (self.feed, self.cacher) = (feed, cacher)
-        store =
-            switch backing {
-            case .memory: Store(cacher: MemoryCacher(expiry: expiry), fetcher: feed, policy: policy, time: time)
-            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: feed, policy: policy, time: time)
-            case .plain: Store(cacher: cacher, fetcher: feed, policy: policy, time: time)
-            }
+        store = Store(backing, over: cacher, fetcher: feed, policy: policy, time: time)
         store.revalidate(on: bell)
         steps.append("\(rules)")
     }

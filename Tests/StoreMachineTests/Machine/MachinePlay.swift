@@ -9,15 +9,23 @@ struct MachinePlay: CustomTestStringConvertible {
     enum Cache { case nothing, valid, expired, invalidated }
 
     var name: String
-    var holds = Cache.valid
+    var holds: Cache
     var events: [ModelEvent]
     /// The state that observers see afterward.
     var shows: String
     /// The results that callers get from the last event.
-    var answers: [String] = []
+    var answers: [String]
     /// The numbers of fetches that the last event begins and cancels.
-    var begins = 0
-    var cancels = 0
+    var begins: Int
+    var cancels: Int
+
+    init(
+        _ name: String, holds: Cache = .valid, events: [ModelEvent], shows: String, answers: [String] = [], begins: Int = 0,
+        cancels: Int = 0
+    ) {
+        (self.name, self.holds, self.events, self.shows) = (name, holds, events, shows)
+        (self.answers, self.begins, self.cancels) = (answers, begins, cancels)
+    }
 
     var testDescription: String { name }
 
@@ -50,11 +58,12 @@ extension ModelSetting {
     /// The rules of a table: content expires after two seconds.
     static func table(
         front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil, validators: Bool = false,
-        _ change: (inout StorePolicy) -> Void = { _ in }
+        policy: StorePolicy = .default
     ) -> ModelSetting {
         ModelSetting(
             "a table", expiry: 2, front: front, backing: backing, isList: isList, window: window,
-            world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3, change)
+            world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3,
+            policy: policy)
     }
 }
 

@@ -9,43 +9,39 @@ import StoreCoreTesting
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineReadingTests {
     @Test(arguments: [
-        MachinePlay(name: "nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "valid", events: [.join, .read], shows: "completed(old)"),
-        MachinePlay(name: "expired", holds: .expired, events: [.join, .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "invalidated", holds: .invalidated, events: [.join, .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "unreadable", events: [.join, .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "not read yet", events: [.join], shows: "no state"),
-        MachinePlay(name: "forced", events: [.force, .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "a second observer of valid content", events: [.join, .read, .join], shows: "completed(old)"),
-        MachinePlay(name: "a second observer, forcing", events: [.join, .read, .force], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
-        MachinePlay(name: "a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
+        MachinePlay("nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),
+        MachinePlay("valid", events: [.join, .read], shows: "completed(old)"),
+        MachinePlay("expired", holds: .expired, events: [.join, .read], shows: "loading(old)", begins: 1),
+        MachinePlay("invalidated", holds: .invalidated, events: [.join, .read], shows: "loading(old)", begins: 1),
+        MachinePlay("unreadable", events: [.join, .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        MachinePlay("not read yet", events: [.join], shows: "no state"),
+        MachinePlay("forced", events: [.force, .read], shows: "loading(old)", begins: 1),
+        MachinePlay("a second observer of valid content", events: [.join, .read, .join], shows: "completed(old)"),
+        MachinePlay("a second observer, forcing", events: [.join, .read, .force], shows: "loading(old)", begins: 1),
+        MachinePlay("a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
+        MachinePlay("a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
     ])
     func `C2, C3, C8: an observer first sees the cached content, and a fetch if it is not valid`(play: MachinePlay) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay(name: "both, valid", events: [.arrive(.content), .read], shows: "no state", answers: ["old"]),
-        MachinePlay(name: "both, expired", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "both, nothing", holds: .nothing, events: [.arrive(.content), .read], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "both, invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay("both, valid", events: [.arrive(.content), .read], shows: "no state", answers: ["old"]),
+        MachinePlay("both, expired", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay("both, nothing", holds: .nothing, events: [.arrive(.content), .read], shows: "loading(nothing)", begins: 1),
+        MachinePlay("both, invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay("both, unreadable", events: [.arrive(.content), .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        MachinePlay("cache, valid", events: [.arrive(.cached), .read], shows: "no state", answers: ["old"]),
+        MachinePlay("cache, expired", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay("cache, nothing", holds: .nothing, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay("cache, unreadable", events: [.arrive(.cached), .read(succeeds: false)], shows: "no state", answers: ["error"]),
+        MachinePlay("origin, valid", events: [.arrive(.origin), .read], shows: "loading(old)", begins: 1),
+        MachinePlay("validate, valid", events: [.arrive(.freshness), .read], shows: "no state", answers: ["done"]),
+        MachinePlay("validate, expired", holds: .expired, events: [.arrive(.freshness), .read], shows: "loading(old)", begins: 1),
+        MachinePlay("refresh, valid", events: [.arrive(.refresh), .read], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "both, unreadable", events: [.arrive(.content), .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "cache, valid", events: [.arrive(.cached), .read], shows: "no state", answers: ["old"]),
-        MachinePlay(
-            name: "cache, expired", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
-        MachinePlay(
-            name: "cache, nothing", holds: .nothing, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
-        MachinePlay(
-            name: "cache, unreadable", events: [.arrive(.cached), .read(succeeds: false)], shows: "no state", answers: ["error"]),
-        MachinePlay(name: "origin, valid", events: [.arrive(.origin), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "validate, valid", events: [.arrive(.freshness), .read], shows: "no state", answers: ["done"]),
-        MachinePlay(name: "validate, expired", holds: .expired, events: [.arrive(.freshness), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "refresh, valid", events: [.arrive(.refresh), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
-        MachinePlay(name: "origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
+            "both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
+        MachinePlay("origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
     ])
     func `C1, C3: a caller gets valid content at once and otherwise waits for a fetch`(play: MachinePlay) {
         play.run(.table())
@@ -53,27 +49,22 @@ struct MachineReadingTests {
 
     @Test(arguments: [
         MachinePlay(
-            name: "both, modified", holds: .nothing, events: [.arrive(.content), .read, .fetched], shows: "completed(new)", answers: ["new"]
-        ),
+            "both, modified", holds: .nothing, events: [.arrive(.content), .read, .fetched], shows: "completed(new)", answers: ["new"]),
+        MachinePlay("both, failure", holds: .expired, events: [.arrive(.content), .read, .failed], shows: "no state", answers: ["error"]),
         MachinePlay(
-            name: "both, failure", holds: .expired, events: [.arrive(.content), .read, .failed], shows: "no state", answers: ["error"]),
+            "both, failure while still valid", events: [.force, .read, .arrive(.origin), .failed], shows: "error(old)", answers: ["error"]),
         MachinePlay(
-            name: "both, failure while still valid", events: [.force, .read, .arrive(.origin), .failed], shows: "error(old)",
-            answers: ["error"]),
-        MachinePlay(
-            name: "all callers", holds: .expired,
-            events: [.join, .arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .fetched],
+            "all callers", holds: .expired, events: [.join, .arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .fetched],
             shows: "completed(new)", answers: ["done", "new", "new"]),
+        MachinePlay("refresh waits for the save", events: [.join, .read, .arrive(.refresh), .fetched], shows: "completed(new)"),
         MachinePlay(
-            name: "refresh waits for the save", events: [.join, .read, .arrive(.refresh), .fetched], shows: "completed(new)"),
-        MachinePlay(
-            name: "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
+            "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
             answers: ["done"]),
         MachinePlay(
-            name: "refresh fails with the save",
-            events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)], shows: "completed(new)", answers: ["error"]),
+            "refresh fails with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)],
+            shows: "completed(new)", answers: ["error"]),
         MachinePlay(
-            name: "refresh is done when its fetch fails", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
+            "refresh is done when its fetch fails", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
             answers: ["done"]),
     ])
     func `C4, C6: the end of a fetch resumes every caller waiting for it, and a failure keeps the content`(play: MachinePlay) {
@@ -82,47 +73,41 @@ struct MachineReadingTests {
 
     @Test(arguments: [
         MachinePlay(
-            name: "served at once during a refresh", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)",
-            answers: ["old"], begins: 1),
-        MachinePlay(
-            name: "that fetch continues after its caller returned", holds: .expired,
-            events: [.arrive(.content), .read, .tick, .tick, .fetched], shows: "completed(new)"),
-        MachinePlay(
-            name: "not served after the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
+            "served at once during a refresh", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", answers: ["old"],
             begins: 1),
         MachinePlay(
-            name: "not served when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+            "that fetch continues after its caller returned", holds: .expired, events: [.arrive(.content), .read, .tick, .tick, .fetched],
+            shows: "completed(new)"),
         MachinePlay(
-            name: "not served for `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state",
-            answers: ["noValidCache"]),
+            "not served after the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
+            begins: 1),
         MachinePlay(
-            name: "served instead of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
+            "not served when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            "not served for `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay(
+            "served instead of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
             shows: "loading(old)", answers: ["old"], begins: 1),
     ])
     func `C3: stale content is served only within the window that the policy allows`(play: MachinePlay) {
-        play.run(.table { $0.staleWhileRevalidate = .seconds(1) })
+        play.run(.table(policy: StorePolicy(staleWhileRevalidate: .seconds(1))))
     }
 
     @Test(arguments: [
+        MachinePlay("an observer", events: [.force, .read, .failed, .tick, .tick, .join], shows: "error(old)"),
         MachinePlay(
-            name: "an observer", events: [.force, .read, .failed, .tick, .tick, .join], shows: "error(old)"),
+            "both", holds: .nothing, events: [.force, .read, .failed, .arrive(.content)], shows: "error(nothing)", answers: ["error"]),
         MachinePlay(
-            name: "both", holds: .nothing, events: [.force, .read, .failed, .arrive(.content)], shows: "error(nothing)", answers: ["error"]),
+            "validate", holds: .nothing, events: [.force, .read, .failed, .arrive(.freshness)], shows: "error(nothing)", answers: ["done"]),
+        MachinePlay("a forcing observer fetches", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
+        MachinePlay("`.origin` fetches", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
+        MachinePlay("refresh fetches", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "validate", holds: .nothing, events: [.force, .read, .failed, .arrive(.freshness)], shows: "error(nothing)",
-            answers: ["done"]),
-        MachinePlay(
-            name: "a forcing observer fetches", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "`.origin` fetches", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "refresh fetches", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "after the error expired", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
+            "after the error expired", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
             shows: "loading(nothing)", begins: 1),
     ])
     func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
-        play.run(.table { $0.errorExpiry = .seconds(3) })
+        play.run(.table(policy: StorePolicy(errorExpiry: .seconds(3))))
     }
 
     /// A list whose record is read while it is updated.

@@ -6,65 +6,45 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineTimeTests {
     @Test(arguments: [
+        MachinePlay("the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
         MachinePlay(
-            name: "the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
-        MachinePlay(
-            name: "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.acceptedContent), .leave, .tick, .timer],
+            "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.acceptedContent), .leave, .tick, .timer],
             shows: "completed(old)", cancels: 1),
         MachinePlay(
-            name: "the previous state was an error",
-            events: [.force, .read, .failed, .arrive(.acceptedContent), .join, .leave, .leave, .tick, .timer],
-            shows: "error(old)", cancels: 1),
+            "the previous state was an error",
+            events: [.force, .read, .failed, .arrive(.acceptedContent), .join, .leave, .leave, .tick, .timer], shows: "error(old)",
+            cancels: 1),
+        MachinePlay("another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
+        MachinePlay("a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
+        MachinePlay("an observer joins in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
         MachinePlay(
-            name: "another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
-        MachinePlay(
-            name: "a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
-        MachinePlay(
-            name: "an observer joins in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
-        MachinePlay(
-            name: "the last caller leaves", holds: .expired, events: [.arrive(.content), .read, .depart(0), .tick, .timer],
-            shows: "no state", cancels: 1),
+            "the last caller leaves", holds: .expired, events: [.arrive(.content), .read, .depart(0), .tick, .timer], shows: "no state",
+            cancels: 1),
     ])
     func `C9: an unwanted fetch is canceled after its grace period, which restores the previous state`(play: MachinePlay) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay(name: "run to completion", events: [.force, .read, .leave, .tick, .tick, .fetched], shows: "completed(new)")
-    ])
-    func `C9: an unwanted fetch runs to completion if the policy says so`(play: MachinePlay) {
-        play.run(.table { $0.unwantedFetch = .complete })
-    }
-
-    @Test(arguments: [MachinePlay(name: "without grace", events: [.force, .read, .leave], shows: "no state", cancels: 1)])
-    func `C9: an unwanted fetch is canceled at once without a grace period`(play: MachinePlay) {
-        play.run(.table { $0.unwantedFetch = .cancel(after: .zero) })
-    }
-
-    @Test(arguments: [
+        MachinePlay("at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        MachinePlay("once, even if it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
         MachinePlay(
-            name: "at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "once, even if it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
-        MachinePlay(
-            name: "once, even if an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
+            "once, even if an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
             shows: "error(old)"),
         MachinePlay(
-            name: "again after each success", events: [.join, .read, .tick, .tick, .timer, .fetched, .tick, .tick, .timer],
-            shows: "loading(new)", begins: 1),
-        MachinePlay(
-            name: "after an earlier failed refresh", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)",
+            "again after each success", events: [.join, .read, .tick, .tick, .timer, .fetched, .tick, .tick, .timer], shows: "loading(new)",
             begins: 1),
         MachinePlay(
-            name: "not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
+            "after an earlier failed refresh", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            "not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
     ])
     func `C10: observed content is fetched again once when it expires`(play: MachinePlay) {
-        let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
-        play.run(setting)
+        play.run(.table(policy: StorePolicy(revalidatesOnExpiry: true)))
     }
 
     @Test func `C10: no fetch is due for a record that arrived expired, or after the fetch at its deadline failed`() {
-        let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
+        let setting = ModelSetting.table(policy: StorePolicy(revalidatesOnExpiry: true))
         var world = ModelWorld.origins(setting)[1]
         for event in [ModelEvent.join, .read, .tick, .tick, .timer, .failed] { world.apply(event) }
         #expect(world.machine.nextWake == nil)
@@ -85,14 +65,13 @@ struct MachineTimeTests {
     }
 
     @Test(arguments: [
-        MachinePlay(name: "valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
-        MachinePlay(name: "too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
+        MachinePlay("valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
+        MachinePlay("while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
+        MachinePlay("too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
         MachinePlay(
-            name: "too early, then at the earliest time", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer],
-            shows: "loading(new)",
-            begins: 1),
-        MachinePlay(name: "before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
+            "too early, then at the earliest time", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer],
+            shows: "loading(new)", begins: 1),
+        MachinePlay("before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
     ])
     func `C16: a trigger fetches observed content after the minimum interval, and bursts coalesce`(play: MachinePlay) {
         play.run(.table())

@@ -11,27 +11,27 @@ struct MachineWindowTests {
 
     @Test(arguments: [
         MachinePlay(
-            name: "the first page that makes the list full", events: list + [.nextPage, .fetched(.next, .modified)],
+            "the first page that makes the list full", events: list + [.nextPage, .fetched(.next, .modified)],
             shows: "completed(old+page, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "a previous page drops the last page", events: full + [.prevPage, .fetched(.prev, .modified)],
+            "a previous page drops the last page", events: full + [.prevPage, .fetched(.prev, .modified)],
             shows: "completed(page+old, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "the dropped page is requested again", events: full + [.prevPage, .fetched(.prev, .modified), .nextPage],
+            "the dropped page is requested again", events: full + [.prevPage, .fetched(.prev, .modified), .nextPage],
             shows: "completed(page+old, loading, more)", begins: 1),
         MachinePlay(
-            name: "beyond the last page", events: full + [.prevPage, .fetched(.prev, .modified), .prevPage, .fetched(.prev, .modified)],
+            "beyond the last page", events: full + [.prevPage, .fetched(.prev, .modified), .prevPage, .fetched(.prev, .modified)],
             shows: "completed(page+page, more, end)", answers: ["loaded"]),
         MachinePlay(
-            name: "a page in the other direction waits behind the dropped one",
+            "a page in the other direction waits behind the dropped one",
             events: full + [.nextPage, .prevPage, .fetched(.prev, .modified)],
             shows: "completed(page+old, loading, more)", answers: ["loaded"], begins: 1, cancels: 1),
         MachinePlay(
-            name: "a failure behind the dropped page is forgotten",
+            "a failure behind the dropped page is forgotten",
             events: full + [.nextPage, .fetched(.next, .failure), .prevPage, .fetched(.prev, .modified)],
             shows: "completed(page+old, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "a page that fails drops nothing", events: full + [.prevPage, .fetched(.prev, .failure)],
+            "a page that fails drops nothing", events: full + [.prevPage, .fetched(.prev, .failure)],
             shows: "completed(old+page, more, error)", answers: ["page failed"]),
     ])
     func `C18: a page added at one end of a full list drops the page at the other end`(play: MachinePlay) {
@@ -40,10 +40,9 @@ struct MachineWindowTests {
 
     @Test(arguments: [
         MachinePlay(
-            name: "next", events: list + [.nextPage, .fetched(.next, .modified)], shows: "completed(page, more, more)",
-            answers: ["loaded"]),
+            "next", events: list + [.nextPage, .fetched(.next, .modified)], shows: "completed(page, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "and back", events: list + [.nextPage, .fetched(.next, .modified), .prevPage, .fetched(.prev, .modified)],
+            "and back", events: list + [.nextPage, .fetched(.next, .modified), .prevPage, .fetched(.prev, .modified)],
             shows: "completed(page, more, more)", answers: ["loaded"]),
     ])
     func `C18: a window of one page holds the newest page`(play: MachinePlay) {
@@ -54,10 +53,7 @@ struct MachineWindowTests {
     func `C13, C18: a refetch begins with the first page of the window, and a refresh by scope with the initial page`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
-        let setting = ModelSetting.table(isList: true, window: 1) {
-            $0.refreshScope = scope
-            $0.minimumInterval = .zero
-        }
+        let setting = ModelSetting.table(isList: true, window: 1, policy: StorePolicy(minimumInterval: .zero, refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
         for event in [.join, .read, .nextPage, .fetched(.next, .modified), cause] { world.apply(event) }
         let resets = cause == .arrive(.refresh) && scope == .firstPage

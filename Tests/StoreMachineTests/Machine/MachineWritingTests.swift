@@ -8,36 +8,30 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineWritingTests {
     @Test(arguments: [
-        MachinePlay(name: "update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),
+        MachinePlay("update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),
         MachinePlay(
-            name: "update, during an implicit fetch", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)",
-            cancels: 1),
+            "update, during an implicit fetch", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)", cancels: 1),
+        MachinePlay("update, during an explicit fetch", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
         MachinePlay(
-            name: "update, during an explicit fetch", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay(
-            name: "update, during the explicit fetch of an observer that left", events: [.force, .read, .leave, .update],
+            "update, during the explicit fetch of an observer that left", events: [.force, .read, .leave, .update],
             shows: "completed(mine)", cancels: 1),
         MachinePlay(
-            name: "update, with waiting callers", holds: .expired,
-            events: [.arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .update],
-            shows: "completed(mine)", answers: ["done", "mine", "mine"], cancels: 1),
+            "update, with waiting callers", holds: .expired,
+            events: [.arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .update], shows: "completed(mine)",
+            answers: ["done", "mine", "mine"], cancels: 1),
         MachinePlay(
-            name: "update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay(name: "clear, without an observer", events: [.arrive(.acceptedContent), .read, .clear], shows: "no state"),
-        MachinePlay(name: "clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
+            "update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
+        MachinePlay("clear, without an observer", events: [.arrive(.acceptedContent), .read, .clear], shows: "no state"),
+        MachinePlay("clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
+        MachinePlay("clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
+        MachinePlay("clear, during an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
         MachinePlay(
-            name: "clear, during an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
-        MachinePlay(
-            name: "clear, with a waiting caller", holds: .expired, events: [.arrive(.content), .read, .clear], shows: "loading(nothing)",
-            begins: 1,
-            cancels: 1),
-        MachinePlay(name: "invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            name: "invalidate, without an observer", events: [.arrive(.acceptedContent), .read, .invalidate], shows: "completed(old)"),
-        MachinePlay(
-            name: "invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
-        MachinePlay(name: "invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
+            "clear, with a waiting caller", holds: .expired, events: [.arrive(.content), .read, .clear], shows: "loading(nothing)",
+            begins: 1, cancels: 1),
+        MachinePlay("invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
+        MachinePlay("invalidate, without an observer", events: [.arrive(.acceptedContent), .read, .invalidate], shows: "completed(old)"),
+        MachinePlay("invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
+        MachinePlay("invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
     ])
     func `C2, C5: a write cancels older fetches and starts one if the key is still wanted`(play: MachinePlay) {
         play.run(.table())
@@ -52,16 +46,15 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [
+        MachinePlay("not modified keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
         MachinePlay(
-            name: "not modified keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
-        MachinePlay(
-            name: "not modified after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)],
+            "not modified after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)],
             shows: "error(mine)"),
         MachinePlay(
-            name: "not modified after a mutation is a failure",
+            "not modified after a mutation is a failure",
             events: [.force, .read, .patch, .settle(0, succeeds: true), .fetched(nil, .notModified)], shows: "error(old+patch)"),
         MachinePlay(
-            name: "folding a patch cancels a fetch that revalidates the older record",
+            "folding a patch cancels a fetch that revalidates the older record",
             events: [.join, .read, .patch, .patch, .settle(1, succeeds: true), .arrive(.refresh), .settle(0, succeeds: false)],
             shows: "loading(old+patch)", begins: 1, cancels: 1),
     ])
@@ -111,7 +104,7 @@ struct MachineWritingTests {
     func `O8: content that stands in for that of the origin is not saved, whatever becomes of an earlier removal`(
         endings: [ModelEvent]
     ) throws {
-        let setting = ModelSetting.table { $0.minimumInterval = .zero }
+        let setting = ModelSetting.table(policy: StorePolicy(minimumInterval: .zero))
         let record = CacheRecord(content: [1], fetchedAt: ModelWorld(setting).date)
         var world = ModelWorld(setting, stored: record)
         for event in [ModelEvent.arrive(.acceptedContent), .read, .clear] + endings { world.apply(event) }
@@ -125,9 +118,9 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [
-        MachinePlay(name: "unstorable content is published", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
+        MachinePlay("unstorable content is published", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
         MachinePlay(
-            name: "unstorable content is dropped when the key is idle",
+            "unstorable content is dropped when the key is idle",
             events: [.force, .read, .fetched(nil, .unstorable), .saved, .leave, .arrive(.cached), .read], shows: "no state",
             answers: ["noValidCache"]),
     ])

@@ -60,7 +60,13 @@ struct SharedModelTests {
         let limit = states(300, quick: 4)
         repeat {
             let model = SharedModel(scenario, conditions)
-            model.run(&choices)
+            var index = 0
+            // A choice beyond those of the last order is the first option.
+            model.run { count in
+                if index == choices.count { choices.append((0, count)) }
+                defer { index += 1 }
+                return choices[index].taken
+            }
             runs += 1
             if let violation = model.violation {
                 Issue.record("\(violation), with \(conditions), after \(model.history)")
@@ -74,7 +80,8 @@ struct SharedModelTests {
         guard !choices.isEmpty else { return }
         for seed in 0..<limit {
             let model = SharedModel(scenario, conditions)
-            model.run(random: SplitMix(seed: seed))
+            var random = SplitMix(seed: seed)
+            model.run { random.below($0) }
             if let violation = model.violation {
                 Issue.record("\(violation), with \(conditions) and seed \(seed), after \(model.history)")
                 return
@@ -193,25 +200,12 @@ final class SharedModel {
         }
     }
 
-    /// Runs all steps, in the order of the choices; choices beyond their end are the first option.
-    func run(_ choices: inout [(taken: Int, count: Int)]) {
-        var index = 0
+    /// Runs all steps, in the order of the choices between as many options.
+    func run(_ choose: (_ count: Int) -> Int) {
         while violation == nil {
             let steps = steps
             if steps.isEmpty { break }
-            if index == choices.count { choices.append((0, steps.count)) }
-            apply(steps[choices[index].taken])
-            index += 1
-        }
-        checkEnd()
-    }
-
-    func run(random: SplitMix) {
-        var random = random
-        while violation == nil {
-            let steps = steps
-            if steps.isEmpty { break }
-            apply(steps[random.below(steps.count)])
+            apply(steps[choose(steps.count)])
         }
         checkEnd()
     }

@@ -1,5 +1,6 @@
 package import StoreCore
 package import StoreCoreTesting
+import Trials
 
 /// Observes a sequence, and waits for its first state.
 package func observeFirst<Content: Sendable>(
@@ -40,6 +41,18 @@ extension Task where Failure == any Error {
 }
 
 extension ManualTime {
+    /// Advances the clocks step by step until a condition holds.
+    package func advance(
+        by step: Duration, until wish: String, fileID: String = #fileID, line: Int = #line, _ holds: () -> Bool
+    ) async throws {
+        try await Trials.until(
+            wish,
+            {
+                advance(by: step)
+                return holds()
+            }, fileID: fileID, line: line)
+    }
+
     /// Waits for sleepers, and advances the clocks.
     package func advance(by duration: Duration, sleepers count: Int, fileID: String = #fileID, line: Int = #line) async throws {
         try await sleepers(atLeast: count, fileID: fileID, line: line)

@@ -1,4 +1,4 @@
-internal import StoreCore
+package import StoreCore
 
 /// Lets tasks wait until it is opened.
 package final class Gate: Sendable {
@@ -9,4 +9,15 @@ package final class Gate: Sendable {
     package func open() { isOpen.update { $0 = true } }
 
     package func wait() async { _ = try? await isOpen.wait { $0 ? true : nil } }
+}
+
+extension WatchedState<Int> {
+    /// Adds one, and returns the sum.
+    @discardableResult
+    package func increment() -> Int {
+        update { number in
+            number += 1
+            return number
+        }
+    }
 }

@@ -22,14 +22,7 @@ final class Bench: Sendable {
         let cacher = GatedCacher<Int, Int>(expiry: expiry, listsKeys: listsKeys)
         self.cacher = cacher
         let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
-        switch backing {
-        case .memory:
-            store = Store(
-                cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        case .tiered:
-            store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        case .plain: store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
-        }
+        store = Store(backing, over: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
     }
 
     /// The number of live keys.
@@ -44,11 +37,20 @@ final class Bench: Sendable {
     /// Requires the content of key 1, and waits until the fetch runs, which the test holds, and the caller waits for it.
     func heldCaller() async throws -> Task<Int, any Error> {
         fetcher.hold()
-        let caller = Task { [handle = store[1]] in try await handle.requireData() }
+        let caller = try await waitingCaller()
         try await fetcher.started(count: 1)
+        return caller
+    }
+
+    /// Requires the content of key 1, and waits until the caller waits for it alone.
+    func waitingCaller() async throws -> Task<Int, any Error> {
+        let caller = caller()
         try await callers(1)
         return caller
     }
+
+    /// Requires the content of a key.
+    func caller(of param: Int = 1) -> Task<Int, any Error> { Task { [handle = store[param]] in try await handle.requireData() } }
 
     /// Begins to clear the store, and waits until the cacher is being cleared, which the test holds.
     func heldClear() async throws -> Task<Void, any Error> {

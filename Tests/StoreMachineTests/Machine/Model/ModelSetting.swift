@@ -56,11 +56,8 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         _ name: String, expiry: Int? = nil, front: Bool = false, backing: Bool = true, isList: Bool = false, window: Int? = nil,
         world: Features = .all,
         needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .acceptedContent],
-        observers: Int = 2, callers: Int = 2, patches: Int = 2, isLive: Bool = false,
-        _ change: (inout StorePolicy) -> Void = { _ in }
+        observers: Int = 2, callers: Int = 2, patches: Int = 2, isLive: Bool = false, policy: StorePolicy = .default
     ) {
-        var policy = StorePolicy.default
-        change(&policy)
         self.name = name
         self.world = world
         self.needs = needs

@@ -21,13 +21,9 @@ extension ModelSetting {
         ModelSetting("three commands", world: [.commands], needs: [.acceptedContent, .refresh], observers: 1, callers: 1, patches: 3),
         ModelSetting(
             "commands without a fetch afterwards", expiry: 2, world: [.commands, .responses, .writes], needs: [.content], observers: 1,
-            callers: 1
-        ) {
-            $0.revalidatesAfterMutation = false
-        },
-        ModelSetting("commands and all other events", expiry: 2, world: .all.union(.commands)) {
-            $0.staleIfError = .seconds(2)
-        },
+            callers: 1, policy: StorePolicy(revalidatesAfterMutation: false)),
+        ModelSetting(
+            "commands and all other events", expiry: 2, world: .all.union(.commands), policy: StorePolicy(staleIfError: .seconds(2))),
     ]
 
     /// Histories that lead to states with commands in which more can go wrong than at the beginning.

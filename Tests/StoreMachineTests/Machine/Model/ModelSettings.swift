@@ -8,92 +8,75 @@ extension ModelSetting {
         ModelSetting("defaults"),
         ModelSetting("a front alone", expiry: 2, front: true, backing: false),
         ModelSetting("a front and a backing", expiry: 2, front: true),
-        ModelSetting("stale while revalidate, stale if error", expiry: 2) {
-            $0.staleWhileRevalidate = .seconds(2)
-            $0.staleIfError = .seconds(2)
-        },
-        ModelSetting("revalidates on expiry", expiry: 2) { $0.revalidatesOnExpiry = true },
-        ModelSetting("error expiry", expiry: 2) { $0.errorExpiry = .seconds(2) },
-        ModelSetting("zero expiry", expiry: 0, front: true) { $0.revalidatesOnExpiry = true },
-        ModelSetting("unwanted fetches run to completion", expiry: 2) { $0.unwantedFetch = .complete },
-        ModelSetting("no grace", expiry: 2) {
-            $0.unwantedFetch = .cancel(after: .zero)
-            $0.staleWhileRevalidate = .seconds(2)
-        },
-        ModelSetting("everything", expiry: 2, front: true) {
-            $0.revalidatesOnExpiry = true
-            $0.staleWhileRevalidate = .seconds(1)
-            $0.staleIfError = .seconds(2)
-            $0.errorExpiry = .seconds(2)
-        },
+        ModelSetting(
+            "stale while revalidate, stale if error", expiry: 2,
+            policy: StorePolicy(staleWhileRevalidate: .seconds(2), staleIfError: .seconds(2))),
+        ModelSetting("revalidates on expiry", expiry: 2, policy: StorePolicy(revalidatesOnExpiry: true)),
+        ModelSetting("error expiry", expiry: 2, policy: StorePolicy(errorExpiry: .seconds(2))),
+        ModelSetting("zero expiry", expiry: 0, front: true, policy: StorePolicy(revalidatesOnExpiry: true)),
+        ModelSetting("unwanted fetches run to completion", expiry: 2, policy: StorePolicy(unwantedFetch: .complete)),
+        ModelSetting("no grace", expiry: 2, policy: StorePolicy(staleWhileRevalidate: .seconds(2), unwantedFetch: .cancel(after: .zero))),
+        ModelSetting(
+            "everything", expiry: 2, front: true,
+            policy: StorePolicy(
+                staleWhileRevalidate: .seconds(1), staleIfError: .seconds(2), revalidatesOnExpiry: true, errorExpiry: .seconds(2))),
         ModelSetting("a list", isList: true, needs: listNeeds),
-        ModelSetting("a list, all loaded pages", expiry: 2, front: true, isList: true, needs: listNeeds) { $0.refreshScope = .loadedPages },
-        ModelSetting("a list without grace", isList: true, needs: listNeeds) { $0.unwantedFetch = .cancel(after: .zero) },
+        ModelSetting(
+            "a list, all loaded pages", expiry: 2, front: true, isList: true, needs: listNeeds,
+            policy: StorePolicy(refreshScope: .loadedPages)),
+        ModelSetting("a list without grace", isList: true, needs: listNeeds, policy: StorePolicy(unwantedFetch: .cancel(after: .zero))),
         ModelSetting("a list with a window of one page", isList: true, window: 1, needs: listNeeds),
-        ModelSetting("a list with a window, all loaded pages", expiry: 2, front: true, isList: true, window: 2, needs: listNeeds) {
-            $0.refreshScope = .loadedPages
-        },
+        ModelSetting(
+            "a list with a window, all loaded pages", expiry: 2, front: true, isList: true, window: 2, needs: listNeeds,
+            policy: StorePolicy(refreshScope: .loadedPages)),
     ]
 
     /// Settings of an origin that pushes, with all events.
     static let streams: [ModelSetting] = [
-        live("a stream") { _ in },
-        live("a stream that connects again") { $0.retry = steady(attempts: 3) },
-        live("a stream in memory", backing: false) { $0.retry = steady(attempts: 2) },
-        live("a stream over time", expiry: 2) {
-            $0.retry = steady(attempts: 3)
-            $0.idleTimeout = .seconds(2)
-            $0.saveInterval = .seconds(2)
-            $0.revalidatesOnExpiry = true
-        },
-        live("a stream, stale content and held off failures", expiry: 2) {
-            $0.retry = steady(attempts: 2)
-            $0.staleWhileRevalidate = .seconds(1)
-            $0.staleIfError = .seconds(2)
-            $0.errorExpiry = .seconds(2)
-        },
-        live("unwanted streams run to completion", expiry: 2) {
-            $0.retry = steady(attempts: 2)
-            $0.unwantedFetch = .complete
-        },
-        live("a stream without grace", expiry: 2) {
-            $0.unwantedFetch = .cancel(after: .zero)
-            $0.staleWhileRevalidate = .seconds(2)
-        },
+        live("a stream"),
+        live("a stream that connects again", policy: StorePolicy(retry: steady(attempts: 3))),
+        live("a stream in memory", backing: false, policy: StorePolicy(retry: steady(attempts: 2))),
+        live(
+            "a stream over time", expiry: 2,
+            policy: StorePolicy(revalidatesOnExpiry: true, retry: steady(attempts: 3), idleTimeout: .seconds(2), saveInterval: .seconds(2))),
+        live(
+            "a stream, stale content and held off failures", expiry: 2,
+            policy: StorePolicy(
+                staleWhileRevalidate: .seconds(1), staleIfError: .seconds(2), retry: steady(attempts: 2), errorExpiry: .seconds(2))),
+        live("unwanted streams run to completion", expiry: 2, policy: StorePolicy(retry: steady(attempts: 2), unwantedFetch: .complete)),
+        live(
+            "a stream without grace", expiry: 2,
+            policy: StorePolicy(staleWhileRevalidate: .seconds(2), unwantedFetch: .cancel(after: .zero))),
     ]
 
     /// Settings of an origin that pushes, with few events.
     static let streamThemes: [ModelSetting] = [
-        live("streaming", [.failures, .late, .validators], needs: [.content, .refresh]) { $0.retry = steady(attempts: 2) },
-        live("streaming over time", expiry: 2, [.failures, .time], needs: [.content, .freshness], observers: 1) {
-            $0.retry = steady(attempts: 2)
-            $0.idleTimeout = .seconds(2)
-            $0.revalidatesOnExpiry = true
-        },
-        live("streaming and writing", [.writes, .failures, .validators], needs: [.refresh], observers: 1) {
-            $0.retry = steady(attempts: 2)
-        },
-        live("streaming and mutating", [.patches, .responses, .failures], needs: [.content], observers: 1, callers: 1) {
-            $0.retry = steady(attempts: 2)
-        },
-        live("streaming and saving", [.writes, .faults, .time], needs: [.allSaved], observers: 1, callers: 1) {
-            $0.saveInterval = .seconds(2)
-        },
-        live("streaming and triggers", expiry: 2, [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1) {
-            $0.retry = steady(attempts: 3)
-            $0.minimumInterval = .seconds(2)
-        },
+        live("streaming", [.failures, .late, .validators], needs: [.content, .refresh], policy: StorePolicy(retry: steady(attempts: 2))),
+        live(
+            "streaming over time", expiry: 2, [.failures, .time], needs: [.content, .freshness], observers: 1,
+            policy: StorePolicy(revalidatesOnExpiry: true, retry: steady(attempts: 2), idleTimeout: .seconds(2))),
+        live(
+            "streaming and writing", [.writes, .failures, .validators], needs: [.refresh], observers: 1,
+            policy: StorePolicy(retry: steady(attempts: 2))),
+        live(
+            "streaming and mutating", [.patches, .responses, .failures], needs: [.content], observers: 1, callers: 1,
+            policy: StorePolicy(retry: steady(attempts: 2))),
+        live(
+            "streaming and saving", [.writes, .faults, .time], needs: [.allSaved], observers: 1, callers: 1,
+            policy: StorePolicy(saveInterval: .seconds(2))),
+        live(
+            "streaming and triggers", expiry: 2, [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1,
+            policy: StorePolicy(minimumInterval: .seconds(2), retry: steady(attempts: 3))),
     ]
 
     private static func live(
         _ name: String, expiry: Int? = nil, backing: Bool = true, _ world: Features = .all,
         needs: [CallerNeed] = [.content, .origin, .cached, .freshness, .refresh, .acceptedContent, .allSaved], observers: Int = 2,
-        callers: Int = 2,
-        _ change: (inout StorePolicy) -> Void
+        callers: Int = 2, policy: StorePolicy = .default
     ) -> ModelSetting {
         ModelSetting(
             name, expiry: expiry, front: true, backing: backing, world: world.subtracting([.noStore, .wrongOrigin]), needs: needs,
-            observers: observers, callers: callers, isLive: true, change)
+            observers: observers, callers: callers, isLive: true, policy: policy)
     }
 
     /// A policy with the delays that the errors ask for, or none.
@@ -140,38 +123,27 @@ extension ModelSetting {
     /// Settings with few events, so that all of their states can be reached.
     static let themes: [ModelSetting] = [
         ModelSetting("reading", world: [.failures, .faults, .forcing, .late]),
-        ModelSetting("reading over time", expiry: 2, world: [.failures, .time, .late], needs: [.content, .refresh, .cached]) {
-            $0.revalidatesOnExpiry = true
-            $0.errorExpiry = .seconds(2)
-        },
         ModelSetting(
-            "staleness over time", expiry: 1, front: true, world: [.failures, .time], needs: [.content, .freshness], observers: 1
-        ) {
-            $0.staleWhileRevalidate = .seconds(1)
-            $0.staleIfError = .seconds(2)
-        },
+            "reading over time", expiry: 2, world: [.failures, .time, .late], needs: [.content, .refresh, .cached],
+            policy: StorePolicy(revalidatesOnExpiry: true, errorExpiry: .seconds(2))),
         ModelSetting(
-            "prefetching", expiry: 2, world: [.failures, .writes, .time, .late], needs: [.prefetch, .content, .freshness], observers: 1
-        ) {
-            $0.errorExpiry = .seconds(1)
-        },
+            "staleness over time", expiry: 1, front: true, world: [.failures, .time], needs: [.content, .freshness], observers: 1,
+            policy: StorePolicy(staleWhileRevalidate: .seconds(1), staleIfError: .seconds(2))),
+        ModelSetting(
+            "prefetching", expiry: 2, world: [.failures, .writes, .time, .late], needs: [.prefetch, .content, .freshness], observers: 1,
+            policy: StorePolicy(errorExpiry: .seconds(1))),
         ModelSetting("prefetching and clearing", world: [.writes, .clearAll, .faults], needs: [.prefetch, .refresh], callers: 3),
-        ModelSetting("triggers", expiry: 2, world: [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1) {
-            $0.errorExpiry = .seconds(2)
-            $0.minimumInterval = .seconds(2)
-            $0.revalidatesOnExpiry = true
-        },
+        ModelSetting(
+            "triggers", expiry: 2, world: [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1,
+            policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .seconds(2), errorExpiry: .seconds(2))),
         ModelSetting(
             "writing", world: [.writes, .faults, .forcing, .failures, .late], needs: [.content, .refresh, .origin], observers: 1),
-        ModelSetting("saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1) {
-            $0.minimumInterval = .zero
-        },
+        ModelSetting(
+            "saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1,
+            policy: StorePolicy(minimumInterval: .zero)),
         ModelSetting(
             "waiting for saves", front: true, world: [.writes, .faults, .clearAll], needs: [.allSaved, .acceptedContent], observers: 1,
-            callers: 3
-        ) {
-            $0.minimumInterval = .seconds(1)
-        },
+            callers: 3, policy: StorePolicy(minimumInterval: .seconds(1))),
         ModelSetting("waiting for saves over time", world: [.writes, .faults, .time], needs: [.allSaved, .refresh], observers: 1),
         ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
         ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .acceptedContent], observers: 1, patches: 3),
@@ -180,16 +152,13 @@ extension ModelSetting {
             observers: 1, callers: 1, patches: 3),
         ModelSetting(
             "mutating without a fetch afterwards", expiry: 2, world: [.patches, .responses, .writes], needs: [.content], observers: 1,
-            callers: 1
-        ) {
-            $0.revalidatesAfterMutation = false
-        },
+            callers: 1, policy: StorePolicy(revalidatesAfterMutation: false)),
         ModelSetting(
             "paging and responses", isList: true, world: [.patches, .responses], needs: [.page(.next, continueWhenError: true), .refresh],
             observers: 1, callers: 1),
-        ModelSetting("mutating after failures", world: [.patches, .failures, .time], needs: [.refresh], observers: 1, callers: 1) {
-            $0.errorExpiry = .seconds(2)
-        },
+        ModelSetting(
+            "mutating after failures", world: [.patches, .failures, .time], needs: [.refresh], observers: 1, callers: 1,
+            policy: StorePolicy(errorExpiry: .seconds(2))),
         ModelSetting(
             "mutating in memory", front: true, backing: false, world: [.patches, .writes, .eviction], needs: [.acceptedContent, .content],
             observers: 1),
@@ -220,7 +189,6 @@ extension ModelSetting {
             "refreshing \(scope) of \(window.map { "at most \($0)" } ?? "all") pages", isList: true, window: window,
             world: [.validators, .patches],
             needs: [.refresh, .origin, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: true)], observers: 1,
-            callers: 1, patches: 1
-        ) { $0.refreshScope = scope }
+            callers: 1, patches: 1, policy: StorePolicy(refreshScope: scope))
     }
 }
