@@ -234,10 +234,9 @@ private func paths(prefetchPictures: () async throws -> Void) async throws {
     //: Connectivity.swift: for await path
 }
 
-private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: String, apply: (String) -> Void) async throws {
+private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: String) async throws {
     //: Download.swift
     //: RemoteBytes.swift
-    //: RemoteEvents.swift: for try await event in api.events(for: Route
     //: StreamsAndFiles.md: let photo: Photo
     print(photo)
 }
