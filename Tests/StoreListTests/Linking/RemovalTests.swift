@@ -196,6 +196,7 @@ struct RemovalTests {
         try await world.articles.engine.clear()
         #expect(try await world.feed["home"].requireData().map(\.title) == ["row"])
         #expect(world.articles.engine.newestRow(of: BoxedKey(7)) == nil)
+        withExtendedLifetime(feed) {}
     }
 
     @Test func `E7: the detail of a removed entity does not show the row of a list`() async throws {
