@@ -411,7 +411,7 @@ struct ClosingTests {
         for caller in callers { #expect(await caller.outcome == "StoreError") }
         try await script.cancelled(count: 1)
         await otherTasksRun()
-        #expect(closings.allSatisfy(\.isWaiting))
+        #expect(closings.allSatisfy { $0.isWaiting })
         script.release()
         for closing in closings { try await closing.task.value }
         #expect(script.runningCount == 0)
