@@ -157,8 +157,8 @@ extension Shelf {
         var active: TextRecord?
         if let place = pointer.active[identifier] {
             active = record(place, of: identifier)
-            if active == nil, unverified[place.file] != nil {
-                // Another process has saved it. Until the verdict, the session keeps the text that it shows.
+            if awaitsVerdict(withSetOf: identifier) {
+                // Another process has saved it. Until the verdict, the session keeps the whole set that it shows.
                 active = session.read { $0.held[identifier]?.active }
             } else {
                 if active == nil, verdicts[place.file] == nil { active = recordAnew(place, of: identifier) }

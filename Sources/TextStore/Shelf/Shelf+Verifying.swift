@@ -48,6 +48,16 @@ extension Shelf {
         return record.facts.url != nil || registered.contains(identifier)
     }
 
+    /// Whether the active record of a text, or of another registered text of its group, has no verdict yet.
+    func awaitsVerdict(withSetOf identifier: String) -> Bool {
+        guard !unverified.isEmpty else { return false }
+        func awaits(_ identifier: String) -> Bool { pointer.active[identifier].map { unverified[$0.file] != nil } ?? false }
+        if awaits(identifier) { return true }
+        guard let group = pointer.groupsByText[identifier], let members = pointer.groups[group]?.keys else { return false }
+        let registered = registered
+        return members.contains { registered.contains($0) && awaits($0) }
+    }
+
     /// Takes over the verifier's verdicts: a good record counts as verified from now on, and a refused one as damaged.
     func take(_ verdicts: [RecordName: Bool]) {
         for (file, isGood) in verdicts {

@@ -57,7 +57,8 @@ struct RandomSetTests {
 
     private struct Refused: Error {}
 
-    @Test(arguments: part(of: seeds(UInt64(48)), each: 8))
+    // With seed 12, one record of a set that another store has activated has a verdict, and the others have none yet.
+    @Test(arguments: Set(part(of: seeds(UInt64(48)), each: 8)).union([12]).sorted())
     func `T3, T7, T13, T16: in every random history, a visible set was published as a whole`(seed: UInt64) async throws {
         var random = SplitMix(seed: seed)
         let place = try TemporaryDirectory(), origin = Lock(Published()), time = ManualTime()
