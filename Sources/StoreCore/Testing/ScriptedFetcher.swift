@@ -80,12 +80,16 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
     /// The answers and the recorded requests; use the methods of `ScriptedOrigin` instead.
     public let script: FetchScript<Param, [Element]>
 
-    /// Creates a fetcher that returns these answers, one for each page, as ``ScriptedFetcher/init(_:cancellation:)`` does.
+    /// Creates a fetcher that returns these answers, one for each page.
+    ///
+    /// Otherwise as ``ScriptedFetcher/init(_:cancellation:)``.
     public init(_ answers: ScriptedAnswer<[Element]>..., cancellation: ScriptedCancellation = .honored) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
-    /// Creates a fetcher that calls a closure for each answer, as ``ScriptedFetcher/init(cancellation:answering:)`` does.
+    /// Creates a fetcher that calls a closure for each answer.
+    ///
+    /// Otherwise as ``ScriptedFetcher/init(cancellation:answering:)``.
     public init(
         cancellation: ScriptedCancellation = .honored,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<[Element]>
