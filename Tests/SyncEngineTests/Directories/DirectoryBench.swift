@@ -123,7 +123,7 @@ final class DirectoryBench: Sendable {
     func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false)) }
 }
 
-/// An error of the disk, whatever it does.
+/// An error of the disk in any operation.
 func diskError(_ code: POSIXErrorCode) -> StoreError { .fileSystem("working", path: "/", errno: code.rawValue) }
 
 func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }

@@ -264,7 +264,7 @@ extension StoreEngine {
             return take(key, &state, &effects) { key, transition -> JoinOutcome in
                 if let result = key.machine.callerArrived(id, needing: .content, &transition) { return .immediate(result) }
                 // Retains the engine while a caller waits, as any caller does.
-                let callerGroup = SharedResult<CallerResult<BoxedContent>> { self.dissolve($0, id, of: param) }
+                let callerGroup = SharedResult<CallerResult<BoxedContent>> { self.removeEmptyGroup($0, id, of: param) }
                 key.callerGroup = (id, callerGroup)
                 return .waiting(callerGroup, callerGroup.join())
             }
@@ -272,7 +272,7 @@ extension StoreEngine {
     }
 
     /// Removes a group, which the machine knows by this number, after its last caller has left.
-    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: BoxedKey) {
+    func removeEmptyGroup(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: BoxedKey) {
         transitionIfLive(param) { key, transition in
             // Another caller may have joined the group meanwhile, or the group may have received its result.
             guard callerGroup.count == 0, key.takeCallers(id) != nil else { return }

@@ -110,7 +110,7 @@ extension Store where Param == Int {
     }
 
     /// Tells the engine that the last caller of a group has left.
-    func dissolve(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: Int) {
-        engine.dissolve(callerGroup, id, of: BoxedKey(param))
+    func removeEmptyGroup(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: Int) {
+        engine.removeEmptyGroup(callerGroup, id, of: BoxedKey(param))
     }
 }
