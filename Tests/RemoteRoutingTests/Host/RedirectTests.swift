@@ -51,13 +51,21 @@ struct RedirectTests {
                 "GET https://a.example/a%22%3C%3E%5E%60%7B%7C%7D%5B%5D?q=%22%3C%3E%5E%60%7B%7C%7D%5B%5D%5C"),
         Row(location: "/x#a b", expected: "GET https://a.example/x"),
         Row(location: "//b\u{FC}cher.example/x", expected: "GET https://xn--bcher-kva.example/x"),
-        // Redirects that are never followed.
-        Row(location: "http://a.example/x", expected: "redirectRefused"), Row(location: "file:///etc/passwd", expected: "redirectRefused"),
-        Row(location: "ftp://a.example/", expected: "redirectRefused"), Row(location: "javascript:alert(1)", expected: "redirectRefused"),
-        Row(location: "data:,x", expected: "redirectRefused"), Row(location: "https://user:pw@a.example/", expected: "redirectRefused"),
-        Row(location: "https:///x", expected: "redirectRefused"), Row(location: "https://a.example:99999/", expected: "redirectRefused"),
-        Row(location: "https://a.example:99999999999999999999/", expected: "redirectRefused"),
-        Row(location: "/a\tb", expected: "redirectRefused"), Row(location: "\\\\evil.example\\x", expected: "redirectRefused"),
+        Row(location: "/k\u{E4}se", expected: "GET https://a.example/k%C3%A4se"),
+        Row(location: "/a?\u{301}q=1", expected: "GET https://a.example/a?%CC%81q=1"),
+        Row(location: "/\u{338}x", expected: "GET https://a.example/%CC%B8x"),
+        Row(location: "//a.example/\u{301}/../y", expected: "GET https://a.example/y"),
+        Row(location: "https://[::1]:8443/x", expected: "GET https://[::1]:8443/x"),
+        Row(location: "/a%2F..%2Fb", expected: "GET https://a.example/a%2F..%2Fb"),
+    ]
+
+    /// Locations that are never followed.
+    private static let refused = [
+        "http://a.example/x", "file:///etc/passwd", "ftp://a.example/", "javascript:alert(1)", "data:,x", "https://user:pw@a.example/",
+        "https:///x", "https://a.example:99999/", "https://a.example:99999999999999999999/", "/a\tb", "\\\\evil.example\\x",
+        "https://u:p@a.example/", "https://u@a.example/", "https://@a.example/", "https://a.example@evil.example/",
+        "https://a.example:443@evil.example/", "https://:@a.example/", "https://a.example:0/", "https://[::1/", "https://[fe80::1%25eth0]/",
+        "https://a.example:-1/", "https://a%2Eexample/", "HTTPS:///a.example", "https:evil.example",
     ]
 
     private static func request(_ method: HTTPMethod, _ url: String) throws -> HTTPRequest {
@@ -70,18 +78,18 @@ struct RedirectTests {
             method: method, url: try #require(URL(string: url)), fields: fields, body: hasBody ? .data(Data("abc".utf8)) : .none)
     }
 
-    fileprivate static func head(_ status: Int, _ location: String, _ url: URL) throws -> HTTPResponse {
+    private static func head(_ status: Int, _ location: String, _ url: URL) throws -> HTTPResponse {
         HTTPResponse(status: status, fields: try fields(["Location": location]), url: url)
     }
 
-    @Test(arguments: table)
+    @Test(arguments: table + refused.map { Row(location: $0, expected: "redirectRefused") })
     func `H4: redirects follow this table`(_ row: Row) throws {
         let request = try RedirectTests.request(row.method, row.from)
         let decision = RedirectPolicy(limit: 20).decide(
             try RedirectTests.head(row.status, row.location, request.url), to: request, after: 0)
         switch decision {
         case .stay: #expect(row.expected == "stay")
-        case .refuse(let code, _): #expect(row.expected == code.rawValue)
+        case .refuse(let code, let message): #expect(row.expected == code.rawValue && !message.contains("@"))
         case .follow(let next):
             let body = if case .none = next.body { "" } else { " +body" }
             #expect("\(next.method.rawValue) \(next.url.absoluteString)\(body)" == row.expected)
@@ -96,14 +104,10 @@ struct RedirectTests {
     @Test func `H4: a body that is not replayable is not redirected`() throws {
         var request = try RedirectTests.request(.post, "https://a.example/")
         request.body = .stream(HTTPBodyStream(length: nil, isReplayable: false) { { _ in nil } })
-        let policy = RedirectPolicy(limit: 20)
-        guard case .stay = policy.decide(try RedirectTests.head(307, "/x", request.url), to: request, after: 0) else {
-            Issue.record("sent on")
-            return
-        }
-        guard case .follow = policy.decide(try RedirectTests.head(303, "/x", request.url), to: request, after: 0) else {
-            Issue.record("a GET needs no body")
-            return
+        // A GET needs no body.
+        for (status, decision) in [(307, "stay"), (303, "follow")] {
+            let head = try RedirectTests.head(status, "/x", request.url)
+            #expect("\(RedirectPolicy(limit: 20).decide(head, to: request, after: 0))".hasPrefix(decision))
         }
     }
 
@@ -114,21 +118,6 @@ struct RedirectTests {
         let response = try await bench.host().dataResponse(for: Route(path: "/a", method: .post, body: .data(Data("abc".utf8))))
         #expect(response.value == Data("abc".utf8) && response.url.path() == "/b")
         #expect(bench.asked.map(\.query) == ["", "x=1"])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H4: credentials do not follow a redirect to another origin`(_ transport: RealTransport) async throws {
-        let other = try LoopbackOrigin { .text("\($0.headers["Authorization"] ?? "none") \($0.headers["X-Api-Key"] ?? "none")") }
-        let bench = try Bench(transport.kind)
-        let place = other.url.absoluteString + "/there"
-        bench.on("GET", "/a") { _ in .redirect(to: place) }
-        bench.on("GET", "/same") { _ in .redirect(to: "/end") }
-        bench.on("GET", "/end") { asked in .text("\(asked["Authorization"] ?? "none") \(asked["X-Api-Key"] ?? "none")") }
-        let host = bench.host().authorized(by: .bearer("secret"))
-        let route = { (path: RoutePath) in Route(path: path, headers: ["X-Api-Key": "key"]) }
-        #expect(try await host.data(for: route("/a")) == Data("none none".utf8))
-        #expect(bench.asked("/a").first?["Authorization"] == "Bearer secret" && other.requests.first?.headers["Authorization"] == nil)
-        #expect(try await host.data(for: route("/same")) == Data("Bearer secret key".utf8))
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -169,37 +158,6 @@ struct ForeignOriginTests {
         #expect(try await host.data(for: route) == Data("end".utf8))
         #expect(bench.asked("/a").first?[name] == "secret" && other.requests.count == 2)
         #expect(other.requests.allSatisfy { $0.headers[name] == nil })
-    }
-
-    @Test(arguments: [
-        "https://u:p@a.example/", "https://u@a.example/", "https://@a.example/", "https://a.example@evil.example/",
-        "https://a.example:443@evil.example/", "https://:@a.example/", "https://a.example:0/", "https://[::1/", "https://[fe80::1%25eth0]/",
-        "https://a.example:-1/", "https://a%2Eexample/", "https://a.example\u{0}.evil/", "HTTPS:///a.example", "https:evil.example",
-    ])
-    func `H4: a redirect to an invalid address is refused`(_ location: String) throws {
-        let request = HTTPRequest(url: try #require(URL(string: "https://a.example/x")))
-        // Values that are not valid in a field never arrive.
-        guard let head = try? RedirectTests.head(302, location, request.url) else { return }
-        switch RedirectPolicy(limit: 20).decide(head, to: request, after: 0) {
-        case .refuse(let code, let message): #expect(code == .redirectRefused && !message.contains("p@"))
-        case .stay: Issue.record("stayed")
-        case .follow(let next): Issue.record("followed to \(next.url)")
-        }
-    }
-
-    @Test(arguments: [
-        ("/k\u{E4}se", "https://a.example/k%C3%A4se"), ("/a?\u{301}q=1", "https://a.example/a?%CC%81q=1"),
-        ("/\u{338}x", "https://a.example/%CC%B8x"), ("//a.example/\u{301}/../y", "https://a.example/y"),
-        ("https://[::1]:8443/x", "https://[::1]:8443/x"), ("/a%2F..%2Fb", "https://a.example/a%2F..%2Fb"),
-    ])
-    func `H4: a redirect with unescaped letters is resolved by its bytes`(_ location: String, _ expected: String) throws {
-        let request = HTTPRequest(url: try #require(URL(string: "https://a.example/x")))
-        let head = try RedirectTests.head(302, location, request.url)
-        guard case .follow(let next) = RedirectPolicy(limit: 20).decide(head, to: request, after: 0) else {
-            Issue.record("not followed")
-            return
-        }
-        #expect(next.url.absoluteString == expected)
     }
 
     @Test(arguments: [[HTTPMethod.post], [.post, .get]])
@@ -270,26 +228,26 @@ struct RedirectResponseTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test(arguments: RealTransport.available, ["HTTP://127.0.0.1:PORT/target", "hTTp://127.0.0.1:PORT/target", "http:/target", "target"])
-    func `H4: a Location is followed regardless of the case of its scheme`(_ transport: RealTransport, _ location: String) async throws {
-        let origin = try origin { port in
-            "HTTP/1.1 302 Found\nContent-Length: 4\nLocation: \(location.replacing("PORT", with: "\(port)"))\n\nmore"
-        }
-        let host = try transport.host(origin.port) { $0.retry = .never }
-        if location == "http:/target" {
+    @Test(
+        arguments: RealTransport.available,
+        [
+            ("HTTP://127.0.0.1:PORT/target", true), ("hTTp://127.0.0.1:PORT/target", true), ("target", true),
             // Without an authority it is not an http address (RFC 9110 §4.2.1).
-            #expect(try await remoteError { try await host.send("/x") }.code == .redirectRefused)
-        } else {
-            #expect(try await host.data(for: Route(path: "/x")) == Data("target".utf8))
+            ("http:/target", false), ("file:///etc/passwd", false), ("ftp://127.0.0.1/x", false), ("//", false), ("http://", false),
+        ])
+    func `H4: a Location is followed regardless of the case of its scheme, and one of another scheme is refused as a redirect`(
+        _ transport: RealTransport, _ way: (location: String, isFollowed: Bool)
+    ) async throws {
+        let origin = try origin { port in
+            "HTTP/1.1 302 Found\nContent-Length: 4\nLocation: \(way.location.replacing("PORT", with: "\(port)"))\n\nmore"
         }
-    }
-
-    @Test(arguments: RealTransport.available, ["file:///etc/passwd", "ftp://127.0.0.1/x", "//", "http://"])
-    func `H4: a Location of another scheme is refused as a redirect`(_ transport: RealTransport, _ location: String) async throws {
-        let origin = try origin { _ in "HTTP/1.1 302 Found\nContent-Length: 4\nLocation: \(location)\n\nmore" }
         let host = try transport.host(origin.port) { $0.retry = .never }
-        let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .redirectRefused && error.status == 302, "\(error)")
+        if way.isFollowed {
+            #expect(try await host.data(for: Route(path: "/x")) == Data("target".utf8))
+        } else {
+            let error = try await remoteError { try await host.send("/x") }
+            #expect(error.code == .redirectRefused && error.status == 302, "\(error)")
+        }
     }
 
     @Test(arguments: RealTransport.available)
