@@ -92,27 +92,6 @@ struct DownloadFaultTests {
         #expect(bench.ranges == parts + ending.ranges)
     }
 
-    private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
-        let header = try RemoteRoutingTests.fields([("Content-Range", "bytes 5-9/10")] + fields.map { ($0.key, $0.value) })
-        return DownloadDecision.decide(
-            status: 206, fields: header, offset: 5, known: DownloadState(address: "https://h/f", validator: validator, total: 10))
-    }
-
-    @Test(arguments: [
-        (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT", true),
-        (["Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT", false),
-        ([:], "Sun, 06 Nov 1994 08:49:37 GMT", true),
-        (["ETag": "\"v1\""], "\"v1\"", true), (["ETag": "\"v2\""], "\"v1\"", false), (["ETag": "W/\"v1\""], "\"v1\"", false),
-        (["ETag": "\"v1\"", "Content-Encoding": "gzip"], "\"v1\"", false),
-        (["ETag": "\"v1\"", "Content-Encoding": "identity"], "\"v1\"", true),
-    ])
-    func `H11: a part of another version or with a content coding is not appended`(
-        _ fields: [String: String], _ validator: String, _ fits: Bool
-    ) throws {
-        let decision = try DownloadFaultTests.decide(fields, known: validator)
-        #expect((decision == .append(end: 10, total: 10)) == fits)
-    }
-
     @Test(arguments: RealTransport.available, [2, Int.max])
     func `H7: a download is retried as often as other calls, and reports its attempts`(
         _ transport: RealTransport, _ failures: Int
