@@ -237,12 +237,6 @@ struct EventFaultTests {
         #expect(error.code == .cancelled && error.operation == "GET \(bench.origin.url.absoluteString)/x", "\(error)")
     }
 
-    @Test func `H20: a byte order mark in the middle is content`() throws {
-        var parser = ServerSentEvents()
-        let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
-        #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
-    }
-
     @Test(arguments: [(RemoteError.Code.protocolViolation, true), (.protocolViolation, false), (.connectionLost, false)])
     func `H7, H20, H22: a stream that breaks off is requested again under any rules for retries`(
         _ code: RemoteError.Code, _ hasRules: Bool
