@@ -61,30 +61,22 @@ struct CookieCallTests {
         #expect(try await jar.cookies().map(\.name) == ["n1", "n2", "n3", "n4"])
     }
 
-    @Test(arguments: RealTransport.available)
-    func `W12: a retry sends the cookies that the first response set`(_ transport: RealTransport) async throws {
-        let origin = try LoopbackOrigin()
-        origin.on(.get, "/x", inTurn: .status(503).setting("Set-Cookie", to: "route=node2"), .text("x"))
-        let response = try await host(origin, transport).dataResponse(for: Route(path: "/x"))
-        #expect(response.attempts == 2 && sent(origin) == [nil, "route=node2"])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `W12: the replay after a refresh sends the cookies that the 401 set`(_ transport: RealTransport) async throws {
-        let origin = try LoopbackOrigin()
-        origin.on(.get, "/x", inTurn: .status(401).setting("Set-Cookie", to: "nonce=7"), .text("x"))
+    /// A retry, the replay after a refresh, and the next hop of a redirect.
+    @Test(arguments: RealTransport.available, [[503], [401], [302, 302], [401, 302, 503]])
+    func `W12: the next request of a call sends the cookies that the response before has set`(
+        _ transport: RealTransport, _ statuses: [Int]
+    ) async throws {
+        let origin = try LoopbackOrigin { request in
+            guard request.number <= statuses.count else { return .text("end") }
+            let status = statuses[request.number - 1]
+            let response = status == 302 ? LoopbackOrigin.Response.redirect(to: "/x") : .status(status)
+            return response.setting("Set-Cookie", to: "n\(request.number)=\(status)")
+        }
         let host = try host(origin, transport).authorized(by: .bearer(Token(accessToken: "a")) { _, _ in Token(accessToken: "b") })
         _ = try await host.data(for: Route(path: "/x"))
-        #expect(sent(origin) == [nil, "nonce=7"])
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `W12: the next hop sends the cookies that a redirect set`(_ transport: RealTransport) async throws {
-        let origin = try LoopbackOrigin { _ in .text("end") }
-        origin.on(.get, "/a") { _ in .redirect(to: "/b").setting("Set-Cookie", to: "sid=1") }
-        origin.on(.get, "/b") { _ in .redirect(to: "/c").setting("Set-Cookie", to: "theme=dark") }
-        _ = try await host(origin, transport).data(for: Route(path: "/a"))
-        #expect(sent(origin) == [nil, "sid=1", "sid=1; theme=dark"])
+        let cookies = statuses.enumerated().map { "n\($0 + 1)=\($1)" }
+        let expected: [String?] = [nil] + statuses.indices.map { cookies[...$0].joined(separator: "; ") }
+        #expect(sent(origin) == expected)
     }
 
     @Test(arguments: RealTransport.available)

@@ -155,25 +155,19 @@ struct CookieChainTests {
 ///
 /// The generated histories avoid the cases in which Python deviates from RFC 6265bis (draft 07 and later):
 ///
-/// - Python accepts `Secure` cookies over http. The RFC: "If the scheme component of the request-uri does not denote a "secure" protocol, and
-///   the cookie's secure-only-flag is true, then abort these steps and ignore the cookie entirely."
-/// - Python lets http overwrite `Secure` cookies. The RFC, on a new http cookie that shadows a secure one: "abort these steps and ignore
-///   the newly created cookie entirely". The histories therefore use a name either with or without `Secure`.
-/// - Python removes a cookie when any host expires it, before it looks at the domain. The RFC: "If the canonicalized request-host does not
-///   domain-match the domain-attribute: Abort these steps and ignore the cookie entirely."
-/// - Python uses the first attribute of a name. The RFC: "the last attribute in the cookie-attribute-list".
-/// - Python rejects a cookie with an invalid `Max-Age`. The RFC: "ignore the cookie-av".
-/// - Python uses `Path=x` unchanged. The RFC: "If the attribute-value is empty or if the first character of the attribute-value is not %x2F
-///   ("/"): Let cookie-path be the default-path."
-/// - Python treats a line without an equals sign as a name. The RFC: "the name string is empty, and the value string is the value of
-///   name-value-pair."
+/// - Python accepts `Secure` cookies over http, and lets http overwrite them. The RFC aborts both. The histories therefore use a name either
+///   with or without `Secure`.
+/// - Python removes a cookie when any host expires it, before it looks at the domain. The RFC ignores a cookie of another domain entirely.
+/// - Python uses the first attribute of a name, the RFC the last one.
+/// - Python rejects a cookie with an invalid `Max-Age`. The RFC ignores the attribute.
+/// - Python uses `Path=x` unchanged. The RFC uses the default path instead of a path without a leading slash.
+/// - Python treats a line without an equals sign as a name, the RFC as a value.
 /// - Python rejects an empty `Domain` and a `Domain` without a dot. The RFC ignores an empty `Domain`.
-/// - Python lets an IP address share cookies. The RFC: "The string is a host name (i.e., not an IP address)."
-/// - Python supports neither prefixes nor `SameSite` nor limits. The RFC: "At least 50 cookies per domain."
-/// - Python interprets two-digit years as the nearest year. The RFC: "If the year-value is greater than or equal to 70 and less than or equal to
-///   99, increment the year-value by 1900."
-/// - Python sorts by path and then by domain. The RFC: "cookies with earlier creation-times are listed before cookies with later
-///   creation-times." The test compares cookies as sets, and the lengths of their paths in order.
+/// - Python lets an IP address share cookies. The RFC limits domains to host names.
+/// - Python supports neither prefixes nor `SameSite` nor limits.
+/// - Python interprets two-digit years as the nearest year, the RFC as one from 1970 to 2069.
+/// - Python sorts by path and then by domain, the RFC by creation time. The test compares cookies as sets, and the lengths of their paths in
+///   order.
 struct CookiePythonTests {
     /// Reads histories of `[seconds, URL, line]`; for each empty line, prints the cookies of a request.
     private static let script = """
