@@ -204,15 +204,6 @@ struct WrappedPagesTests {
         }
     }
 
-    @Test func `C25: the end that a server states is no guess`() async throws {
-        let bench = try Bench(.memory, on: "GET", "/cursors") { _ in .json(["last": "c"]) }
-        let fetcher = cursors(bench)
-        let list = store(fetcher)
-        #expect(try await list[1].requireData() == [1])
-        #expect(list[1].guessedEnd == nil)
-        #expect(try await fetcher.fetch(param: 1).guessedEnd == nil)
-    }
-
     @Test(arguments: [
         ("?page=2; rel=next", true), ("<?page=2", true), (#"<?page=2>; rel="next"#, true), ("<?page=2> rel=next", true),
         ("<?page=1>; rel=first, ?page=2; rel=next", true), ("<?page=1>; rel=first; title=a b", false), (", <?page=1>; rel=first,", false),
@@ -237,12 +228,17 @@ struct WrappedPagesTests {
         #expect(try await fetcher.respond(to: .content(1, revalidating: nil)).guessedEnd?.rawValue == (isPart ? "partOfList" : nil))
     }
 
-    @Test func `C25: a page that is fetched without a store names its guess too`() async throws {
-        let bench = try Bench(.memory, on: "GET", "/cursors") { _ in .json(["again": "c"]) }
+    @Test func `C25: a page that is fetched without a store names its guess, and the end that a server states is none`() async throws {
+        let bench = try Bench(
+            .memory, on: "GET", "/cursors", inTurn: .json(["again": "c"]), .json(["again": "c"]), .json(["last": "c"]))
         let fetcher = cursors(bench)
         #expect(try await fetcher.fetch(param: 1).nextKey == "c")
         let page = try await fetcher.fetchNext(nextKey: "c", param: 1)
         #expect(page.nextKey == nil && page.guessedEnd == .repeatedKey)
+        #expect(try await fetcher.fetch(param: 1).guessedEnd == nil)
+        let list = store(fetcher)
+        #expect(try await list[1].requireData() == [1])
+        #expect(list[1].guessedEnd == nil)
     }
 
     @Test(arguments: RealTransport.available)
