@@ -327,17 +327,16 @@ struct LiveRouteFetcherTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "2"])
     }
 
-    @Test(arguments: TransportKind.allCases)
-    func `L8: comments keep a silent connection`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind)
-        let text = event(1, 100) + String(repeating: ":\n\n", count: 40) + event(2, 200)
-        bench.on("GET", "/prices/A") { _ in
-            .events(text).misbehaving(.drip(bytes: 3, every: .milliseconds(40)), .stall(afterBodyBytes: text.utf8.count))
+    @Test func `L8: a comment keeps a silent connection, as a value without content`() async throws {
+        let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in .events(event(1, 100) + ":\n\n") }
+        let fetcher = bench.host().liveFetcher(of: Price.self) { (ticker: String) in Route(path: "/prices/\(ticker)") }
+        var values = fetcher.values(param: "A", after: nil).makeAsyncIterator()
+        var isCurrent: [Bool] = []
+        for _ in 1...3 {
+            if case .current = try await values.next() { isCurrent.append(true) } else { isCurrent.append(false) }
         }
-        let store = store(bench, idleTimeout: .seconds(600))
-        let observer = RecordingObserver(store["A"].publish())
-        try await observer.next { $0.content == Price(cents: 200) }
-        #expect(bench.asked.count == 1)
+        // The connection, its event and the comment.
+        #expect(isCurrent == [true, false, true])
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -381,15 +380,17 @@ struct LiveRouteFetcherTests {
         try await observer.next { $0.content == "Hello, world" }
     }
 
-    @Test(arguments: [false, true])
-    func `H20: a store sends a POST with a new idempotency key for each connection once`(_ isCut: Bool) async throws {
+    @Test(arguments: [(false, true), (true, true), (false, false)])
+    func `H20: a store sends a POST once, without an idempotency key or with a new one for each connection`(
+        _ isCut: Bool, _ hasKey: Bool
+    ) async throws {
         let bench = try Bench(.memory)
         let text = event(1, 100) + "data: "
         bench.on("POST", "/x") { _ in isCut ? .events(text).misbehaving(.truncate(afterBodyBytes: text.utf8.count)) : .events(text) }
         let store = Store(
             cacher: MemoryCacher<String, Price>(),
             fetcher: bench.host { $0.timeouts = .init() }.liveFetcher { (_: String) in
-                Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: .unique))
+                Route(path: "/x", method: .post, options: RouteOptions(idempotencyKey: hasKey ? .unique : nil))
             }, policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
         let observer = RecordingObserver(store["A"].publish())
         let end = try await observer.next { $0.content == Price(cents: 100) && (isCut ? $0.error != nil : $0.isCompleted) }
@@ -427,19 +428,5 @@ struct LiveRouteFetcherTests {
         #expect(try await isConfirmed(Validator(entityTag: "1")))
         // The server does not learn of such a version.
         #expect(try await !isConfirmed(Validator(lastModified: "Sun, 06 Nov 1994 08:49:37 GMT")))
-    }
-
-    @Test func `H20: a store that follows a POST is complete when its stream ends`() async throws {
-        let bench = try Bench(.memory, on: "POST", "/x") { _ in .events("event: start\ndata: Hello\n\ndata:  world\n\n") }
-        let store = Store(
-            cacher: MemoryCacher<String, String>(),
-            fetcher: bench.host().liveFetcher(reading: { event in
-                event.type == "start" ? .content(event.data) : .change { $0 += event.data }
-            }) { (_: String) in Route(path: "/x", method: .post, body: .json(["prompt": "hello"])) },
-            policy: StorePolicy(retry: RetryPolicy(attempts: .max, base: .zero)))
-        let observer = RecordingObserver(store["A"].publish())
-        try await observer.next { $0.isCompleted && $0.content == "Hello world" }
-        try await observer.stopAndLeave()
-        #expect(bench.asked.count == 1)
     }
 }
