@@ -104,10 +104,7 @@ struct RawConnection: Sendable {
         return count - left
     }
 
-    func drain() {
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while recv(socket, &buffer, buffer.count, 0) > 0 {}
-    }
+    func drain() { _ = readBytes(.max) }
 
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
@@ -394,33 +391,27 @@ final class LoopbackProxy: Sendable {
     }
 
     private static func serveSOCKS(_ connection: RawConnection, _ authorization: String?, _ note: (String) -> Void) {
-        func read(_ count: Int) -> [UInt8] {
-            var bytes: [UInt8] = []
-            var byte: UInt8 = 0
-            while bytes.count < count, recv(connection.socket, &byte, 1, 0) == 1 { bytes.append(byte) }
-            return bytes
-        }
-        func send(_ bytes: [UInt8]) { _ = Glibc.send(connection.socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+        func read(_ count: Int) -> [UInt8] { connection.read(count) ?? [] }
         let greeting = read(2)
         guard greeting.count == 2 else { return }
         let methods = read(Int(greeting[1]))
         let method: UInt8 = authorization == nil ? 0 : 2
-        guard methods.contains(method) else { return send([5, 0xFF]) }
-        send([5, method])
+        guard methods.contains(method) else { return connection.send([5, 0xFF]) }
+        connection.send([5, method])
         if let authorization {
             let user = String(decoding: read(Int(read(2).last ?? 0)), as: UTF8.self)
             let password = String(decoding: read(Int(read(1).last ?? 0)), as: UTF8.self)
-            guard "\(user):\(password)" == authorization else { return send([1, 1]) }
-            send([1, 0])
+            guard "\(user):\(password)" == authorization else { return connection.send([1, 1]) }
+            connection.send([1, 0])
         }
         let request = read(4)
         guard request.count == 4 else { return }
         let host = request[3] == 3 ? String(decoding: read(Int(read(1).last ?? 0)), as: UTF8.self) : "\(read(request[3] == 1 ? 4 : 16))"
         let port = read(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }
         note("\(host):\(port)")
-        guard let origin = RawConnection(to: port) else { return send([5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) }
+        guard let origin = RawConnection(to: port) else { return connection.send([5, 5, 0, 1, 0, 0, 0, 0, 0, 0]) }
         defer { close(origin.socket) }
-        send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+        connection.send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
         connection.relay(to: origin)
     }
 }
