@@ -89,13 +89,6 @@ struct AdviceTests {
         try await until("both monitors have stopped") { running.withLock { $0 } == 0 }
     }
 
-    @Test func `H15: an offline status does not hold back requests`() async throws {
-        let memory = MemoryTransport { _ in .status(204) }
-        let manual = ManualConnectivity(.offline)
-        try await RemoteHost("a.example", transport: memory).send("/x")
-        #expect(manual.path.status == .offline && memory.requests.count == 1)
-    }
-
     #if !canImport(Network)
     @Test func `H14: a missing path monitor is an unsupported error`() {
         #expect { try Connectivity.system() } throws: { ($0 as? RemoteError)?.code == .unsupported }

@@ -97,12 +97,6 @@ struct RouteFetcherTests {
         #expect(origin.requests.map { $0.headers["If-None-Match"] } == [nil, "\"v1\"", nil, nil, nil])
     }
 
-    @Test func `H9: a second 304 without stored content is an error`() async throws {
-        origin.on(.get, "/users/7") { _ in .notModified }
-        let error = await #expect(throws: RemoteError.self) { try await users(host(origin))[7].requireData() }
-        #expect(error?.status == 304 && origin.requests.count == 2)
-    }
-
     @Test func `H9: ignoreLifetimes leaves lifetimes to the cacher`() async throws {
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }
         let users = users(host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))

@@ -99,15 +99,6 @@ struct CookieCallTests {
         #expect(sent(origin) == ["own=1", "sid=1"])
     }
 
-    @Test func `W12: a redirect from another site carries no strict cookie`() async throws {
-        let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin { _ in .text("end") })
-        let place = "http://localhost:\(other.port)"
-        one.on(.get, "/a") { _ in .redirect(to: place + "/b") }
-        try await set("lax=1; SameSite=Lax", "strict=1; SameSite=Strict", at: place)
-        for transport in RealTransport.available { _ = try await host(one, transport).data(for: Route(path: "/a")) }
-        #expect(sent(other) == RealTransport.available.map { _ in "lax=1" })
-    }
-
     @Test(arguments: RealTransport.available)
     func `W12: a host without a jar neither stores nor sends cookies`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").setting("Set-Cookie", to: "sid=1; Path=/; Max-Age=600") }
