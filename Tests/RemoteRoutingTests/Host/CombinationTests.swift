@@ -208,19 +208,6 @@ struct CombinationTests {
         #expect(bench.asked("/refresh").isEmpty && bench.asked("/end").count == 1)
     }
 
-    @Test func `H5: fields that the log redacts require encryption`() async throws {
-        let memory = MemoryTransport { _ in .status(204) }
-        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
-            .logging(to: ExchangeLog(redactedFields: ["X-Session"]) { _ in })
-        let route = Route(path: "/x", headers: ["X-Session": "s"])
-        let intercepted = host.intercepting(requests: Changing { try $0.fields.set("X-Session", "s") })
-        #expect(try await remoteError { try await intercepted.send("/x") }.code == .insecureCredentials)
-        #expect(try await remoteError { try await host.send(route) }.code == .insecureCredentials)
-        #expect(memory.requests.isEmpty)
-        try await host.with { $0.allowsInsecureCredentials = true }.send(route)
-        #expect(memory.requests.count == 1)
-    }
-
     @Test(
         arguments: [
             (ProxyOptions.system, [:], false), (.system, ["http_proxy": "http://proxy.example:3128"], true),

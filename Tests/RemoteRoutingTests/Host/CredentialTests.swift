@@ -351,14 +351,15 @@ struct PassingRefreshTests {
         #expect(bench.asked("/refresh").isEmpty && other.requests.count == 1)
     }
 
-    @Test(arguments: ["X-API-Key", "api-key", "X-Auth-Token", "X-Amz-Security-Token", "Cookie", "Authorization"])
-    func `H5: a key in a field of the route or the host requires encryption`(_ name: String) async throws {
+    @Test(arguments: ["X-API-Key", "api-key", "X-Auth-Token", "X-Amz-Security-Token", "Cookie", "Authorization", "X-Session"])
+    func `H5: a key or a redacted field of a route, a host or an interceptor requires encryption`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
-        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
+        let log = ExchangeLog(redactedFields: ["X-Session"]) { _ in }
+        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).logging(to: log)
         let route = Route(path: "/x", headers: [name: "k"])
         #expect(try await remoteError { try await host.send(route) }.code == .insecureCredentials)
-        let byDefault = host.with { $0.defaults.append(name, "k") }
-        #expect(try await remoteError { try await byDefault.send("/x") }.code == .insecureCredentials)
+        let others = [host.with { $0.defaults.append(name, "k") }, host.intercepting(requests: Changing { try $0.fields.set(name, "k") })]
+        for other in others { #expect(try await remoteError { try await other.send("/x") }.code == .insecureCredentials) }
         #expect(memory.requests.isEmpty)
         try await host.with { $0.allowsInsecureCredentials = true }.send(route)
         try await RemoteHost("a.example", transport: memory).send(route)
