@@ -281,7 +281,8 @@ struct ConfirmationTests {
         let fetcher = RemoteHost("api.example.com", transport: transport).pages(parsing: { _ in
             Page([1], freshness: .fresh(for: .seconds(5)))
         }) { (_: Int, _: PageCursor?) in Route(path: "/log") }
-        guard case .modified(_, _, let validator) = try await fetcher.respond(to: .content(1, revalidating: nil)).result else { return }
+        let first = try await fetcher.respond(to: .content(1, revalidating: nil)).result
+        guard case .modified(_, _, let validator) = first else { throw TestError() }
         #expect(try await fetcher.respond(to: .content(1, revalidating: validator)).result == .notModified())
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"v1\""])
     }
@@ -292,9 +293,9 @@ struct ConfirmationTests {
             Route(path: "/x", headers: ["Accept-Language": language])
         }
         let content = try await fetcher.fetch(param: "en", revalidating: nil)
-        guard case .modified(_, _, let known) = content else { return }
+        guard case .modified(_, _, let known) = content else { throw TestError() }
         let confirmation = try await fetcher.fetch(param: "en", revalidating: known)
-        guard case .notModified(_, let validator) = confirmation else { return }
+        guard case .notModified(_, let validator) = confirmation else { throw TestError() }
         let selected = try #require(validator)
         #expect(await fetcher.accepts(selected, param: "en"))
         #expect(await fetcher.accepts(selected, param: "de") == false)

@@ -216,7 +216,7 @@ struct ParsingFetcherTests {
         let own = try await OwnFetcher(host: host).fetch(param: 1, revalidating: nil)
         #expect(try await fetcher.fetch(param: 1, revalidating: nil) == own)
         #expect(try await fetcher.respond(to: .content(1, revalidating: nil)).age == .seconds(fields["Age"] == nil ? 0 : 20))
-        guard case .modified(_, let freshness, let validator) = own else { return }
+        guard case .modified(_, let freshness, let validator) = own else { throw TestError() }
         let isFresh = fields["Cache-Control"]?.contains("max-age") == true && fields["Vary"] != "X-User"
         #expect((freshness.lifetime ?? .zero > .zero) == isFresh)
         #expect(validator?.entityTag == fields["ETag"] && validator?.lastModified == fields["Last-Modified"])

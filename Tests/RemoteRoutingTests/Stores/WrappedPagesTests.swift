@@ -262,7 +262,7 @@ struct WrappedPagesTests {
         #expect(bench.asked.allSatisfy { $0["Accept"] == "text/plain; charset=utf-8" })
         // The page has the freshness and the validator of its response.
         guard case .modified(_, let freshness, let validator) = try await fetcher.respond(to: .content(1, revalidating: nil)).result else {
-            return
+            throw TestError()
         }
         #expect(freshness == .fresh(for: .seconds(60)) && validator?.entityTag == "\"1\"")
     }
