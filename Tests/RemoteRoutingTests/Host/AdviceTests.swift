@@ -137,14 +137,6 @@ struct AdviceTests {
                 + "try again later (after 3 attempts) (request id r-7)")
     }
 
-    @Test func `an invalid host is described as such`() async throws {
-        for name in ["", "a b", "ftp://a.example", "a.example/x", "u@a.example", "a..b"] {
-            let error = try await remoteError { try await RemoteHost(HostConfiguration(name)).send("/x") }
-            #expect(error.stage == .build)
-            #expect((error.underlyingError as? RouteFault)?.code == .invalidOrigin)
-        }
-    }
-
     @Test func `an exchange ends once, from either side`() async throws {
         let stops = WatchedState(0)
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))

@@ -72,7 +72,7 @@ struct HostTextTests {
         let host = RemoteHost(HostConfiguration(text), transport: transport)
         let error = try await #require(throws: RemoteError.self) { try await host.send("/x") }
         let fault = try #require(error.underlyingError as? RouteFault)
-        #expect(error.code == .invalidRoute && fault.code == code && fault.part == part, "\(fault)")
+        #expect(error.stage == .build && error.code == .invalidRoute && fault.code == code && fault.part == part, "\(fault)")
         #expect(transport.requests.isEmpty)
         #expect(!"\(error)".contains("secret") && !"\(error)".contains("evil"))
     }

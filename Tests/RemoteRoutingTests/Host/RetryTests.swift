@@ -58,17 +58,6 @@ struct RetryTests {
         #expect(bench.asked.last?["Idempotency-Key"] == "\"\(other.uuidString)\"")
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H7: a body that is not replayable is sent once`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind, on: "PUT", "/x") { _ in .status(503) }
-        let parts = Parts([Data("abc".utf8)])
-        let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.next() } }
-        let error = try await remoteError {
-            try await bench.host { $0.random = { 0 } }.send(Route(path: "/x", method: .put, body: .stream(body)))
-        }
-        #expect(error.attempts == 1 && bench.asked.map(\.body) == [Data("abc".utf8)], "\(error)")
-    }
-
     @Test(arguments: TransportKind.allCases, [false, true])
     func `H7: a number of seconds or a date in Retry-After delays the next attempt`(_ kind: TransportKind, _ isDate: Bool) async throws {
         let bench = try Bench(kind)
