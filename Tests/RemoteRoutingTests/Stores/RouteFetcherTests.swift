@@ -186,14 +186,6 @@ struct ParsingFetcherTests {
         #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified(4))
     }
 
-    @Test(arguments: RealTransport.available)
-    func `H17: a store of Data keeps bodies unchanged`(_ transport: RealTransport) async throws {
-        let bench = try Bench(transport.kind, on: "GET", "/a") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
-        let files = Store(
-            cacher: MemoryCacher<String, Data>(), fetcher: bench.host().fetcher { (name: String) in Route(path: "/\(name)") })
-        #expect(try await files["a"].requireData() == ParsingFetcherTests.png)
-    }
-
     private struct OwnFetcher: RevalidatingFetcher {
         let host: RemoteHost
 
