@@ -32,10 +32,10 @@ struct StagedUpdateTests {
     }
 
     /// A directory with files of a list of versions.
-    private func bench(_ count: Int, version: String = "1", _ text: (Int) -> String = { "content \($0)" }) throws -> DirectoryBench {
+    private func bench(_ count: Int) throws -> DirectoryBench {
         let bench = try DirectoryBench()
-        for number in 0..<count { bench["f\(number)"] = text(number) }
-        list(bench, count, version: version)
+        for number in 0..<count { bench["f\(number)"] = "content \(number)" }
+        list(bench, count, version: "1")
         return bench
     }
 
