@@ -47,8 +47,7 @@ struct BadInputTests {
         let processor = Broken(failsIn: stage, order: order)
         let synchronizer = OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never))
         for error in [await syncError { try await synchronizer.sync() }, await syncError { try await synchronizer.plan() }] {
-            #expect(error?.stage == stage)
-            #expect(error?.code == .stageFailed)
+            #expect((error?.stage, error?.code) == (stage, .stageFailed))
             #expect(error?.underlyingError is Trouble)
         }
         #expect(processor.touched.current == 0)

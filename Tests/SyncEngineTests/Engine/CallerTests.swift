@@ -20,8 +20,7 @@ struct CallerTests {
         bench.release(.list)
         #expect(try await first.value.pass == 1)
         for other in others { #expect(try await other.value.pass == 2) }
-        #expect(bench.state.current.begun == 2)
-        #expect(bench.state.current.ended == 2)
+        #expect((bench.state.current.begun, bench.state.current.ended) == (2, 2))
         #expect(!synchronizer.isSyncing)
     }
 
@@ -46,8 +45,7 @@ struct CallerTests {
         #expect(await syncError { try await first.value }?.report?.pass == 1)
         for other in others {
             let error = await other.value
-            #expect(error?.code == .incomplete)
-            #expect(error?.report?.pass == 2)
+            #expect((error?.code, error?.report?.pass) == (.incomplete, 2))
             #expect(error?.report?.failures.map(\.description) == ["contents, 1: \(Trouble.lasting)"])
         }
     }
@@ -122,9 +120,7 @@ struct CallerTests {
         try await until { synchronizer.snapshot().callers == 1 }
         gate.open()
         #expect(try await late.value.isComplete)
-        #expect(bench.state.current.ended == 2)
-        #expect(bench.state.current.begun == 2)
-        #expect(bench.local.count == 6)
+        #expect((bench.state.current.ended, bench.state.current.begun, bench.local.count) == (2, 2, 6))
         // The canceled pass finished or abandoned the items in flight, and began no others.
         let first = try #require(bench.calls.firstIndex(of: .end))
         #expect(bench.calls[..<first].filter { if case .content = $0 { true } else { false } }.count == 2)
@@ -142,9 +138,7 @@ struct CallerTests {
         // Every call except the end is canceled.
         if call == .end { bench.release(.end) }
         try await until { !synchronizer.isSyncing }
-        #expect(bench.state.current.begun == 1)
-        #expect(bench.state.current.ended == 1)
-        #expect(bench.state.current.endsCancelled == 0)
+        #expect((bench.state.current.begun, bench.state.current.ended, bench.state.current.endsCancelled) == (1, 1, 0))
         #expect(bench.calls.last == .end)
         #expect(bench.local[9] == (call == .end ? nil : 1))
         bench.release(call)
@@ -217,8 +211,7 @@ struct CallerTests {
         #expect(await syncError { try await caller.value }?.code == .cancelled)
         let state = try await observer.next { if case .error = $0 { true } else { false } }
         #expect((state.error as? SyncError)?.code == .cancelled)
-        #expect(state.content?.failures.count == 0)
-        #expect(state.content?.pendingDownloadCount == 1)
+        #expect((state.content?.failures.count, state.content?.pendingDownloadCount) == (0, 1))
     }
 
     @Test func `S7: cancel without a run does nothing`() async throws {

@@ -96,7 +96,7 @@ struct ProgressTests {
         #expect(try await reading.next() == nil)
     }
 
-    @Test func `S13: bytes increase within an item, and those of a failed attempt are subtracted before the wait for the next`() async throws {
+    @Test func `S13: bytes increase within an item, and a failed attempt's are subtracted before the wait for the next`() async throws {
         let time = ManualTime()
         let tries = WatchedState(0)
         let bench = Bench(

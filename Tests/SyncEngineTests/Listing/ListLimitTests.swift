@@ -15,8 +15,7 @@ struct ListLimitTests {
         let items = LocalItems(list, versions: [-1: 1])
         let options = SyncOptions(listLimit: 1000, retry: .never)
         let error = await syncError { try await OneWaySynchronizer(processor: items, options: options).sync() }
-        #expect(error?.code == .listLimit)
-        #expect(error?.stage == .sourceList)
+        #expect((error?.code, error?.stage) == (.listLimit, .sourceList))
         #expect(error?.message.contains("1000") == true)
         #expect(items.versions.current == [-1: 1])
     }
