@@ -69,21 +69,6 @@ struct DirectoryAttackTests {
         #expect(try bench.files == content)
     }
 
-    @Test func `S14: a second synchronizer finds the directory locked through a symbolic link`() async throws {
-        let bench = try DirectoryBench(["a": "one"])
-        let link = temporaryURL()
-        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: bench.url)
-        defer { try? FileManager.default.removeItem(at: link) }
-        let first = bench.target()
-        try await first.syncWillBegin()
-        let second = DirectoryTarget(directory: link, transfer: BenchTransfer(bench: bench)) { ListedSource([ListedFile]()) }
-        let error = await syncError { try await OneWaySynchronizer(processor: second).sync(overriding: .emptySource) }
-        #expect(error?.code == .targetLocked)
-        await first.syncDidEnd(SyncReport(pass: 1))
-        try await bench.sync()
-        #expect(try bench.files == ["a": "one"])
-    }
-
     @Test(arguments: ["d/mine", "d/e/mine", "d/empty"])
     func `S5: a directory that contains anything outside the plan's removals stays unchanged`(own: String) async throws {
         let bench = try await DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"]).synced()
@@ -262,18 +247,5 @@ struct DirectoryAttackTests {
         try await bench.sync()
         #expect(try bench.files == ["a": "one", "d": "file"])
         #expect(bench.exists("own/empty"))
-    }
-
-    @Test(arguments: [false, true])
-    func `S4: a file edited while its new version waits for the disk is left alone`(isNew: Bool) async throws {
-        let bench = try DirectoryBench(isNew ? ["z": "z"] : ["a": "one", "z": "z"])
-        try await bench.sync(durability: .power)
-        bench["a"] = "two"
-        bench.onStep { [url = bench.url] step in
-            if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
-        }
-        let error = await syncError { try await bench.sync(durability: .power) }
-        #expect(codes(error) == [.changedLocally])
-        #expect(try bench.files["a"] == "edited")
     }
 }

@@ -39,6 +39,11 @@ final class DirectoryBench: Sendable {
 
     var transferred: Int { origin.withLock { $0.transferred } }
 
+    /// Replaces the contents of the origin, and forgets its transfers.
+    func publish(_ contents: [String: String]) {
+        origin.withLock { ($0.contents, $0.transfers, $0.transferred) = (contents, [], 0) }
+    }
+
     /// Calls a closure just before each step of the next passes; an error makes the step fail.
     func onStep(_ body: @escaping @Sendable (TargetStep) throws -> Void) { probe.withLock { $0 = body } }
 
@@ -92,18 +97,7 @@ final class DirectoryBench: Sendable {
     }
 
     /// All files with their content, without those of the target itself.
-    var files: [String: String] {
-        get throws {
-            let root = url.path(percentEncoded: false)
-            var all: [String: String] = [:]
-            for path in try FileManager.default.subpathsOfDirectory(atPath: root) where !path.hasPrefix(".storehouse") {
-                let file = url.appending(path: path)
-                let isFile = try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false
-                if isFile { all[path] = String(decoding: try Data(contentsOf: file), as: UTF8.self) }
-            }
-            return all
-        }
-    }
+    var files: [String: String] { get throws { try contents(of: url) } }
 
     /// The paths of all files by their bytes, without those of the target itself.
     var keys: Set<PathKey> {
@@ -121,6 +115,57 @@ final class DirectoryBench: Sendable {
     }
 
     func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false)) }
+}
+
+extension DirectoryBench {
+    /// Starts `SyncCrashWriter` in the directory.
+    func writer(_ generation: Int, count: Int, _ durability: Durability = .crash, mode: String = "") throws -> ChildProcess {
+        let arguments = [url.path(percentEncoded: false), "\(generation)", "\(count)", durability == .power ? "power" : "crash", mode]
+        return try ChildProcess("SyncCrashWriter", arguments)
+    }
+
+    /// Runs `mirror` with a list into the directory; returns its exit code and its output.
+    func mirror(
+        _ list: String, _ options: [String] = [], after setup: String = "", joinsErrors: Bool = true
+    ) async throws -> (code: Int32, output: String) {
+        try await runMirror([list, url.path(percentEncoded: false), "--plain"] + options, after: setup, joinsErrors: joinsErrors)
+    }
+}
+
+/// Runs `mirror` to its end, after other commands or variables of the shell; returns its exit code and its output.
+func runMirror(
+    _ arguments: [String], after setup: String = "", joinsErrors: Bool = true
+) async throws -> (code: Int32, output: String) {
+    let script = setup + #" exec "$0" "$@""# + (joinsErrors ? " 2>&1" : "")
+    let child = try ChildProcess("/bin/sh", ["-c", script, try ChildProcess.path(of: "mirror")] + arguments)
+    let code = try await child.ending()
+    return (code, child.rest)
+}
+
+extension ChildProcess {
+    /// The remaining lines of output; the process has then ended.
+    var lines: [String] {
+        defer { wait() }
+        return rest.split(separator: "\n").map(String.init)
+    }
+}
+
+extension MirrorLayers {
+    init(_ change: (inout MirrorLayers) -> Void) {
+        self.init()
+        change(&self)
+    }
+}
+
+/// All files of a directory with their content, without those of a target itself.
+func contents(of directory: URL) throws -> [String: String] {
+    var all: [String: String] = [:]
+    for path in try FileManager.default.subpathsOfDirectory(atPath: directory.path(percentEncoded: false)) {
+        let file = directory.appending(path: path)
+        guard !path.hasPrefix(".storehouse"), try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false else { continue }
+        all[path] = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    }
+    return all
 }
 
 /// An error of the disk in any operation.

@@ -16,11 +16,8 @@ struct DirectoryCrashTests {
 
     private static let fileCount = isSanitized ? 8 : 24
 
-    private func start(_ generation: Int, _ durability: Durability = .crash, holds: Bool = false) throws -> ChildProcess {
-        try ChildProcess(
-            "SyncCrashWriter",
-            [bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", durability == .power ? "power" : "crash"]
-                + (holds ? ["hold"] : []))
+    private func start(_ generation: Int, _ durability: Durability = .crash, mode: String = "") throws -> ChildProcess {
+        try bench.writer(generation, count: Self.fileCount, durability, mode: mode)
     }
 
     /// The expected content of a file, by the helper's rule.
@@ -34,9 +31,6 @@ struct DirectoryCrashTests {
         return bench.exists(path) ? Array(try Data(contentsOf: bench.url.appending(path: path))) : nil
     }
 
-    /// The remaining lines of a process, which has then ended.
-    private func lines(_ child: ChildProcess) -> [String] { child.rest.split(separator: "\n").map(String.init) }
-
     @Test func `S9: kill -9 at a random moment tears no file, and the next run completes`() async throws {
         let first = Int.random(in: 1...1_000_000)
         for round in seeds(8, quick: 3, sanitized: 2) {
@@ -44,13 +38,14 @@ struct DirectoryCrashTests {
             let durability: Durability = Bool.random(using: &chance) ? .power : .crash
             let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
             let child = try start(round, durability)
+            func size(_ line: String) -> Int { line.split(separator: " ").last.flatMap { Int($0) } ?? 0 }
             var given = 0
             for _ in 0..<Int.random(in: 0...60, using: &chance) {
                 guard let line = child.readLine() else { break }
-                given += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
+                given += size(line)
             }
             child.kill()
-            while let line = child.readLine() { given += line.split(separator: " ").last.flatMap { Int($0) } ?? 0 }
+            given += child.lines.reduce(0) { $0 + size($1) }
             var total = 0
             for number in 0..<Self.fileCount {
                 let new = content(number, generation: round)
@@ -58,15 +53,9 @@ struct DirectoryCrashTests {
                 guard let found = try bytes(number) else { continue }
                 #expect(found == new || found == content(number, generation: round - 1), "file \(number) is torn; \(context)")
             }
-            let next = try start(round, durability)
-            var transferred = 0
-            var last = ""
-            while let line = next.readLine() {
-                last = line
-                transferred += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
-            }
-            next.wait()
-            #expect(last == "done", context)
+            let next = try start(round, durability).lines
+            let transferred = next.reduce(0) { $0 + size($1) }
+            #expect(next.last == "done", context)
             // Each worker may repeat a small piece that was sent but not yet stored in a resumable part.
             #expect(transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)")
             for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
@@ -79,35 +68,16 @@ struct DirectoryCrashTests {
     ) async throws {
         let count = 60
         let contents = (0..<count).map { [UInt8](repeating: UInt8($0), count: 1_000 + $0) }
-        let path = bench.url.path(percentEncoded: false)
-        func start(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
-            try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", mode])
-        }
-        #expect(lines(try start(0, .crash)).last == "done 0")
-        let first = Int.random(in: 1...1_000_000)
-        var killed = 0
-        let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
-        // On a busy machine, all processes of the usual rounds may end before the test gets to kill one.
-        for round in rounds.lowerBound...rounds.upperBound + 100 where rounds.contains(round) || killed == 0 {
-            var chance = SplitMix(seed: first + round)
-            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
-            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
-            let child = try start(round, durability)
-            // Each move adds lines of about 170 bytes to the journal, after all files have got a second name among the parts.
-            let (names, growth) = (Int.random(in: 0...count, using: &chance), Int.random(in: -8_000...12_000, using: &chance))
-            let size = try journalSize
-            while child.isRunning {
-                if growth < 0 ? try partNames.count > names : try journalSize > size + growth || journalSize < size { break }
-                try await Task.sleep(for: .microseconds(200))
-            }
-            if child.isRunning { killed += 1 }
-            child.kill()
-            _ = lines(child)
+        #expect(try bench.writer(0, count: count, mode: mode).lines.last == "done 0")
+        // Each move adds lines of about 170 bytes to the journal, after all files have got a second name among the parts.
+        try await killing(growth: -8_000...12_000) { round, durability in
+            try bench.writer(round, count: count, durability, mode: mode)
+        } then: { round, durability, _, context in
             let installed = try bench.keys.map { try Data(contentsOf: bench.url.appending(path: $0.path)) }
             let parts = try partNames.map { try Data(contentsOf: bench.url.appending(path: ".storehouse/parts/\($0)")) }
             #expect(Set(contents.map { Data($0) }).isSuperset(of: installed), "torn; \(context)")
             #expect(Set(installed + parts).isSuperset(of: contents.map { Data($0) }), "lost; \(context)")
-            var next = lines(try start(round, durability))
+            var next = try bench.writer(round, count: count, durability, mode: mode).lines
             if mode == "deltas" {
                 // The changes are requested again, or the killed process has saved their token after it has applied all of them.
                 let token = next.removeFirst()
@@ -119,6 +89,35 @@ struct DirectoryCrashTests {
                 let path = movedPath(number, generation: round, count: count)
                 #expect(try Array(Data(contentsOf: bench.url.appending(path: path))) == content, "\(path); \(context)")
             }
+        }
+    }
+
+    /// Starts a process in each round, kills it at a random moment, and calls a closure.
+    ///
+    /// - Parameter growth: The growth of the journal after which a process is killed. If it is negative, the number of parts decides.
+    private func killing(
+        growth: ClosedRange<Int>, _ start: (_ round: Int, Durability) throws -> ChildProcess,
+        then check: (_ round: Int, Durability, inout SplitMix, Comment) throws -> Void
+    ) async throws {
+        let first = Int.random(in: 1...1_000_000)
+        var killed = 0
+        let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
+        // On a busy machine, all processes of the usual rounds may end before the test gets to kill one.
+        for round in rounds.lowerBound...rounds.upperBound + 100 where rounds.contains(round) || killed == 0 {
+            var chance = SplitMix(seed: first + round)
+            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
+            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
+            let size = try journalSize
+            let child = try start(round, durability)
+            let (names, growth) = (Int.random(in: 0...60, using: &chance), Int.random(in: growth, using: &chance))
+            while child.isRunning {
+                if growth < 0 ? try partNames.count > names : try journalSize > size + growth || journalSize < size { break }
+                try await Task.sleep(for: .microseconds(200))
+            }
+            if child.isRunning { killed += 1 }
+            child.kill()
+            _ = child.lines
+            try check(round, durability, &chance, context)
         }
         #expect(killed > 0)
     }
@@ -142,35 +141,17 @@ struct DirectoryCrashTests {
     }
 
     @Test func `S9, S27: kill -9 at a random moment of changes of metadata leaves nothing behind`() async throws {
-        let (count, path) = (80, bench.url.path(percentEncoded: false))
-        func run(_ generation: Int, _ durability: Durability) throws -> ChildProcess {
-            try ChildProcess("SyncCrashWriter", [path, "\(generation)", "\(count)", durability == .power ? "power" : "crash", "metadata"])
-        }
-        #expect(lines(try run(0, .crash)).last?.hasPrefix("done") == true)
-        let first = Int.random(in: 1...1_000_000)
-        var killed = 0
-        let rounds: ClosedRange<Int> = seeds(100, quick: 3, sanitized: 2)
-        for round in rounds.lowerBound...rounds.upperBound + 100 where rounds.contains(round) || killed == 0 {
-            var chance = SplitMix(seed: first + round)
-            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
-            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
-            let size = try journalSize
-            let child = try run(2 * round, durability)
-            let growth = Int.random(in: 0...9_000, using: &chance)
-            while child.isRunning {
-                if try journalSize > size + growth || journalSize < size { break }
-                try await Task.sleep(for: .microseconds(200))
-            }
-            if child.isRunning { killed += 1 }
-            child.kill()
-            _ = lines(child)
+        let count = 80
+        #expect(try bench.writer(0, count: count, mode: "metadata").lines.last?.hasPrefix("done") == true)
+        try await killing(growth: 0...9_000) { round, durability in
+            try bench.writer(2 * round, count: count, durability, mode: "metadata")
+        } then: { round, durability, chance, context in
             // The next list may be another one.
             let generation = 2 * round + Int.random(in: 0...1, using: &chance)
-            let last = lines(try run(generation, durability)).last ?? ""
+            let last = try bench.writer(generation, count: count, durability, mode: "metadata").lines.last ?? ""
             #expect(last.hasPrefix("done"), "\(last); \(context)")
             #expect(try objects() == described(count, generation: generation), context)
         }
-        #expect(killed > 0)
     }
 
     /// The files, links and empty directories with their metadata, without those of the target itself.
@@ -208,34 +189,25 @@ struct DirectoryCrashTests {
     }
 
     @Test func `S9: a file size limit fails the pass, tears no file, and the next run completes`() async throws {
-        let before = try start(1)
-        while before.readLine() != nil {}
-        let limited = try ChildProcess(
-            "SyncCrashWriter", [bench.url.path(percentEncoded: false), "2", "\(Self.fileCount)", "crash", "limited"])
-        let last = lines(limited).last ?? ""
-        limited.wait()
+        _ = try start(1).lines
+        let last = try start(2, mode: "limited").lines.last ?? ""
         #expect(last.hasPrefix("failed incomplete"))
         #expect(last.contains("File too large") || last.contains("\(POSIXErrorCode.EFBIG.rawValue)"), "\(last)")
         for number in 0..<Self.fileCount {
             let found = try bytes(number)
             #expect(found == content(number, generation: 1) || found == content(number, generation: 2), "file \(number) is torn")
         }
-        #expect(lines(try start(2)).last == "done")
+        #expect(try start(2).lines.last == "done")
         for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: 2)) }
     }
 
     @Test func `S14: a second process finds the directory locked, and a killed one leaves no lock`() async throws {
-        let first = try start(1, holds: true)
+        let first = try start(1, mode: "hold")
         #expect(first.readLine() != nil)
-        let second = try start(1)
-        let line = second.readLine()
-        second.wait()
-        #expect(line?.hasPrefix("failed targetLocked") == true)
+        #expect(try start(1).lines.first?.hasPrefix("failed targetLocked") == true)
         first.kill()
-        while first.readLine() != nil {}
-        let third = try start(1)
-        #expect(lines(third).last == "done")
-        third.wait()
+        _ = first.lines
+        #expect(try start(1).lines.last == "done")
     }
 }
 

@@ -29,13 +29,8 @@ struct DirectoryModeTests {
         defer { origin.stop() }
         let bench = try DirectoryBench()
         let root = bench.url.appending(path: "new/root", directoryHint: .isDirectory)
-        let mirror = try ChildProcess(
-            "/bin/sh",
-            [
-                "-c", #"umask "$0"; exec "$@""#, umask, try ChildProcess.path(of: "mirror"),
-                origin.url.appending(path: "list").absoluteString, root.path(percentEncoded: false), "--plain",
-            ])
-        #expect(try await mirror.ending() == 0)
+        let list = origin.url.appending(path: "list").absoluteString
+        #expect(try await runMirror([list, root.path(percentEncoded: false), "--plain"], after: "umask \(umask);").code == 0)
         for path in contents.keys { #expect(try mode(root.appending(path: String(path.dropFirst()))) == file, "\(path)") }
         for path in ["new", "new/root", "new/root/d", "new/root/d/e"] { #expect(try mode(bench.url.appending(path: path)) == directory) }
     }

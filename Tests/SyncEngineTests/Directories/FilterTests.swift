@@ -116,21 +116,15 @@ struct FilePatternTests {
 
 /// S21: the effect of filters on passes.
 struct FilterTests {
-    private let filter = FileFilter(["*.log", "/cache/"])
-
-    private func layers(_ filter: FileFilter) -> MirrorLayers {
-        var layers = MirrorLayers()
-        layers.filter = filter
-        return layers
-    }
+    private let filtered = MirrorLayers { $0.filter = FileFilter(["*.log", "/cache/"]) }
 
     @Test func `S21: excluded files are neither downloaded nor removed, and directories with them stay`() async throws {
         let bench = try DirectoryBench(["a": "1", "d/a.log": "2", "cache/x": "3"])
         #expect(try await bench.sync().addedCount == 3)
         bench.origin.withLock { $0.contents = ["a": "1", "new.log": "4", "cache/y": "5", "b": "6"] }
-        let plan = try await OneWaySynchronizer(processor: bench.target(layers: layers(filter))).plan()
+        let plan = try await OneWaySynchronizer(processor: bench.target(layers: filtered)).plan()
         #expect((plan.additions.count, plan.removals.count, plan.unchangedCount, plan.excludedCount) == (1, 0, 1, 2))
-        let report = try await bench.sync(layers: layers(filter))
+        let report = try await bench.sync(layers: filtered)
         #expect((report.addedCount, report.removedCount, report.excludedCount) == (1, 0, 2))
         #expect(report.summary.contains("2 excluded"))
         #expect(try bench.files == ["a": "1", "b": "6", "d/a.log": "2", "cache/x": "3"])
@@ -142,27 +136,24 @@ struct FilterTests {
     @Test func `S21: excluded foreign files stay where foreign files are removed`() async throws {
         let bench = try await DirectoryBench(["a": "1"]).synced()
         for path in ["mine", "mine.log", "cache/mine"] { try bench.write("mine", path) }
-        try await bench.sync(foreignFiles: .remove, layers: layers(filter))
+        try await bench.sync(foreignFiles: .remove, layers: filtered)
         #expect(try bench.files == ["a": "1", "mine.log": "mine", "cache/mine": "mine"])
     }
 
     @Test func `S21: an excluded directory is not reported if it cannot be read, and stays if it is empty`() async throws {
         let bench = try await DirectoryBench(["a": "1", "cache/x": "2"]).synced()
         bench.onStep { if $0 == .lists("cache") { throw diskError(.EACCES) } }
-        #expect(try await bench.sync(layers: layers(filter)).skipped.isEmpty)
+        #expect(try await bench.sync(layers: filtered).skipped.isEmpty)
         bench.probe.withLock { $0 = nil }
         try FileManager.default.removeItem(at: bench.url.appending(path: "cache/x"))
-        try await bench.sync(layers: layers(filter))
+        try await bench.sync(layers: filtered)
         #expect(bench.exists("cache"))
     }
 
     @Test func `S20, S21: no file moves across a filter`() async throws {
         let bench = try await DirectoryBench(["a": "1", "b.log": "2", "z": "z"]).synced()
-        bench.origin.withLock { origin in
-            origin.contents = ["a.log": "1", "b": "2", "z": "z"]
-            origin.transfers = []
-        }
-        let report = try await bench.sync(layers: layers(filter))
+        bench.publish(["a.log": "1", "b": "2", "z": "z"])
+        let report = try await bench.sync(layers: filtered)
         #expect((report.movedCount, report.addedCount, report.removedCount) == (0, 1, 1))
         #expect(bench.origin.withLock { $0.transfers } == ["b"])
         #expect(try bench.files == ["b": "2", "b.log": "2", "z": "z"])
@@ -172,18 +163,17 @@ struct FilterTests {
     func `S3, S21: a filter that excludes the whole list is refused unless a run overrides it`(isFirst: Bool) async throws {
         let bench = try DirectoryBench(["a": "1", "d/b": "2"])
         if !isFirst { try await bench.sync() }
-        let filter = FileFilter(["*"])
-        #expect(
-            try await OneWaySynchronizer(processor: bench.target(layers: layers(filter))).plan().gateRefusal?.code == .everythingExcluded)
-        #expect(await syncError { try await bench.sync(layers: layers(filter)) }?.code == .everythingExcluded)
+        let all = MirrorLayers { $0.filter = FileFilter(["*"]) }
+        #expect(try await OneWaySynchronizer(processor: bench.target(layers: all)).plan().gateRefusal?.code == .everythingExcluded)
+        #expect(await syncError { try await bench.sync(layers: all) }?.code == .everythingExcluded)
         #expect(try bench.files.count == (isFirst ? 0 : 2))
-        #expect(try await bench.sync(.emptySource, layers: layers(filter)).excludedCount == 2)
+        #expect(try await bench.sync(.emptySource, layers: all).excludedCount == 2)
         #expect(try bench.files.count == (isFirst ? 0 : 2), "local files are excluded too")
     }
 
     @Test func `S2, S21: the count of a list includes excluded items`() async throws {
         let bench = try DirectoryBench(["a": "1"])
-        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), layers: layers(filter)) {
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), layers: filtered) {
             ListedSource([ListedFile(path: "a", sha256: digest("1")), ListedFile(path: "b.log", sha256: digest("2"))], expectedCount: 2)
         }
         #expect(try await OneWaySynchronizer(processor: target).sync().sourceCount == 1)

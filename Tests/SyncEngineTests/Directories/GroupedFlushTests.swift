@@ -51,9 +51,7 @@ struct GroupedFlushTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `S9: waiters can leave before a flush begins, and no flush runs without waiters`()
-        async throws
-    {
+    @Test func `S9: waiters can leave before a flush begins, and no flush runs without waiters`() async throws {
         let flushes = GroupedFlush(interval: .seconds(3_600))
         let count = Lock(0)
         let flush: @Sendable () throws -> Void = { count.withLock { $0 += 1 } }
@@ -67,9 +65,7 @@ struct GroupedFlushTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `S9: a failed flush throws its error for all its waiters and all later ones`()
-        async throws
-    {
+    @Test func `S9: a failed flush throws its error for all its waiters and all later ones`() async throws {
         struct Full: Error {}
         let flushes = GroupedFlush(interval: .milliseconds(20))
         try await flushes.wait {}

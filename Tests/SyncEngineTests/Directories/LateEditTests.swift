@@ -30,8 +30,7 @@ struct LateEditTests {
         for number in [0, 17, 39] { #expect(found["d/\(number)"] == "saved by the user") }
         guard !stops else { return }
         #expect(codes(error) == [.changedLocally, .changedLocally, .changedLocally])
-        #expect(error?.report?.pendingRemovals.count == 3)
-        #expect(error?.report?.removedCount == 37)
+        #expect((error?.report?.pendingRemovals.count, error?.report?.removedCount) == (3, 37))
         #expect(found.count == 4)
     }
 
@@ -46,35 +45,38 @@ struct LateEditTests {
                 throw StoreError.fileSystem("removing", path: "/", errno: POSIXErrorCode.ETXTBSY.rawValue)
             }
         }
-        let error = await syncError { try await bench.sync() }
-        #expect(codes(error) == [.changedLocally])
+        #expect(codes(await syncError { try await bench.sync() }) == [.changedLocally])
         #expect(try bench.files == ["d/0": "anew", "same": "s"])
     }
 
-    @Test(arguments: [0, 1, 2])
-    func `S4: the stamp of each file is checked right before its removal`(number: Int) async throws {
-        let bench = try await DirectoryBench(files(3).merging(["same": "s"]) { first, _ in first }).synced()
-        bench.origin.withLock { $0.contents = ["same": "s"] }
-        bench.onStep { [url = bench.url] step in
-            if step == .removes("d/\(number)") { try Data("saved".utf8).write(to: url.appending(path: "d/\(number)")) }
-        }
-        let error = await syncError { try await bench.sync() }
-        #expect(codes(error) == [.changedLocally])
-        #expect(try bench.files == ["d/\(number)": "saved", "same": "s"])
-    }
-
-    @Test(arguments: [false, true])
-    func `S4: the stamp of a file is checked right before a download replaces it`(isNew: Bool) async throws {
-        let bench = try await DirectoryBench(isNew ? ["z": "z"] : ["d/a": "one", "z": "z"]).synced()
-        bench["d/a"] = "two"
-        bench.onStep { [bench = bench] step in if step == .renames("d/a") { try bench.write("saved", "d/a") } }
-        let error = await syncError { try await bench.sync() }
-        #expect(codes(error) == [.changedLocally])
-        #expect(try bench.files == ["d/a": "saved", "z": "z"])
+    // The files before and after a change of the list, and the steps before which the user saves the file at a path.
+    @Test(
+        arguments: [
+            ("the first removal", ["d/0": "0", "d/1": "1", "d/2": "2", "z": "z"], ["z": "z"], "d/0", [.removes("d/0")]),
+            ("the second removal", ["d/0": "0", "d/1": "1", "d/2": "2", "z": "z"], ["z": "z"], "d/1", [.removes("d/1")]),
+            ("the last removal", ["d/0": "0", "d/1": "1", "d/2": "2", "z": "z"], ["z": "z"], "d/2", [.removes("d/2")]),
+            ("a new file", ["z": "z"], ["d/a": "two", "z": "z"], "d/a", [.renames("d/a")]),
+            ("an update", ["d/a": "one", "z": "z"], ["d/a": "two", "z": "z"], "d/a", [.renames("d/a")]),
+            ("a new file that waits for the disk", ["z": "z"], ["a": "two", "z": "z"], "a", [.flushEnds, .synchronizes("a")]),
+            ("an update that waits for the disk", ["a": "one", "z": "z"], ["a": "two", "z": "z"], "a", [.flushEnds, .synchronizes("a")]),
+            ("a file in place of a directory", ["d/x": "1", "z": "z"], ["d": "2", "z": "z"], "d/x", [.removes("d/x")]),
+            ("a directory in place of a file", ["d": "1", "z": "z"], ["d/x": "2", "z": "z"], "d", [.removes("d")]),
+        ] as [(String, [String: String], [String: String], String, [TargetStep])])
+    func `S4: the stamp of a file is checked right before its removal, or before another file takes its place`(
+        what: String, before: [String: String], after: [String: String], path: String, steps: [TargetStep]
+    ) async throws {
+        let durability: Durability = steps.contains(.flushEnds) ? .power : .crash
+        let bench = try DirectoryBench(before)
+        try await bench.sync(durability: durability)
+        bench.publish(after)
+        bench.onStep { [bench = bench] step in if steps.contains(step) { try bench.write("saved", path) } }
+        #expect(codes(await syncError { try await bench.sync(durability: durability) }) == [.changedLocally])
+        #expect(try bench.files == [path: "saved", "z": "z"])
+        // The next pass finds the edit, unless it is in the way of another file.
+        guard after[path] != nil, durability == .crash else { return }
         bench.probe.withLock { $0 = nil }
-        // The edit is found by the next pass.
-        #expect(try await bench.sync(localEdits: .keepLocal).localEdits.map(\.description) == ["d/a"])
-        #expect(try bench.files == ["d/a": "saved", "z": "z"])
+        #expect(try await bench.sync(localEdits: .keepLocal).localEdits.map(\.description) == [path])
+        #expect(try bench.files == [path: "saved", "z": "z"])
     }
 
     @Test func `S4: the stamp of a file is checked right before a staged update replaces it`() async throws {
@@ -89,20 +91,7 @@ struct LateEditTests {
         try await bench.sync()
         list("2")
         bench.onStep { [bench = bench] step in if step == .renames("a") { try bench.write("saved", "a") } }
-        let error = await syncError { try await bench.sync() }
-        #expect(codes(error) == [.changedLocally])
+        #expect(codes(await syncError { try await bench.sync() }) == [.changedLocally])
         #expect(try bench.files == ["a": "saved", "b": "b 2"])
-    }
-
-    @Test(arguments: ["a file in place of a directory", "a directory in place of a file"])
-    func `S4: the stamp of a file is checked right before another file takes its place`(what: String) async throws {
-        let isFile = what.hasPrefix("a file")
-        let bench = try await DirectoryBench(isFile ? ["d/x": "1", "z": "z"] : ["d": "1", "z": "z"]).synced()
-        bench.origin.withLock { $0.contents = isFile ? ["d": "2", "z": "z"] : ["d/x": "2", "z": "z"] }
-        let old = isFile ? "d/x" : "d"
-        bench.onStep { [bench = bench] step in if step == .removes(old) { try bench.write("saved", old) } }
-        let error = await syncError { try await bench.sync() }
-        #expect(codes(error) == [.changedLocally])
-        #expect(try bench.files == [old: "saved", "z": "z"])
     }
 }

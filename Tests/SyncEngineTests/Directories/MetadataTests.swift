@@ -28,9 +28,7 @@ struct MetadataTests {
     }
 
     private func layers(_ options: MetadataOptions, _ patterns: [String] = []) -> MirrorLayers {
-        var layers = MirrorLayers()
-        (layers.metadata, layers.filter) = (options, FileFilter(patterns))
-        return layers
+        MirrorLayers { ($0.metadata, $0.filter) = (options, FileFilter(patterns)) }
     }
 
     @discardableResult

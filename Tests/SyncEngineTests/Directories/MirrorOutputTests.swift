@@ -14,16 +14,13 @@ struct MirrorOutputTests {
     func `S8: the mirror escapes listed names that would control the terminal`(options: [String]) async throws {
         let digest = digest("x")
         let names = ["fine", "esc\u{1B}[2Jx", "x\u{202E}gpj.exe", "bell\u{7}"]
-        let list = try JSONEncoder().encode(names.map { ListedFile(path: $0, sha256: digest, byteCount: nil) })
-        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(list) : .data(Data("x".utf8)) }
+        let files = try JSONEncoder().encode(names.map { ListedFile(path: $0, sha256: digest, byteCount: nil) })
+        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(files) : .data(Data("x".utf8)) }
         defer { origin.stop() }
         let bench = try DirectoryBench()
-        let mirror = try ChildProcess(
-            "mirror",
-            [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--retries", "0"]
-                + options)
-        let output = mirror.rest
-        #expect(try await mirror.ending() == (options.contains("--dry-run") ? 0 : 1))
+        let list = origin.url.appending(path: "list").absoluteString
+        let (code, output) = try await bench.mirror(list, ["--retries", "0"] + options, joinsErrors: false)
+        #expect(code == (options.contains("--dry-run") ? 0 : 1))
         #expect(!output.unicodeScalars.contains { $0 != "\n" && $0.actsOnDisplay }, "\(output.escapedForDisplay())")
         for sign in ["1B", "202E", "7"] { #expect(output.contains("u{\(sign)}"), "\(output)") }
         #expect(try bench.files == (options.contains("--dry-run") ? [:] : ["fine": "x"]))
@@ -33,23 +30,23 @@ struct MirrorOutputTests {
     }
 
     @Test func `S5: the mirror shows ten failures, and the number of the others by their reasons`() async throws {
-        let list = try JSONEncoder().encode((0..<15).map { ListedFile(path: "f\($0)", version: "1") })
-        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(list) : .notFound(for: request) }
+        let files = try JSONEncoder().encode((0..<15).map { ListedFile(path: "f\($0)", version: "1") })
+        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(files) : .notFound(for: request) }
         defer { origin.stop() }
         let bench = try DirectoryBench()
-        let sides = [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false)]
-        let mirror = try ChildProcess("mirror", sides + ["--plain", "--retries", "0"])
-        let lines = mirror.rest.split(separator: "\n")
-        #expect(try await mirror.ending() == 1)
+        let list = origin.url.appending(path: "list").absoluteString
+        let (code, output) = try await bench.mirror(list, ["--retries", "0"], joinsErrors: false)
+        let lines = output.split(separator: "\n")
+        #expect(code == 1)
         #expect(lines.count { $0.hasPrefix("failed  ") } == 11)
         #expect(lines.contains("failed  and 5 more: 5 × badStatus; all with --json"), "\(lines)")
         #expect(lines.last?.contains("15 failed") == true)
     }
 
     @Test func `the help of the mirror fits 80 columns`() async throws {
-        let mirror = try ChildProcess("mirror", ["--help"])
-        let lines = mirror.rest.split(separator: "\n")
-        #expect(try await mirror.ending() == 0)
+        let (code, output) = try await runMirror(["--help"])
+        let lines = output.split(separator: "\n")
+        #expect(code == 0)
         #expect(lines.count > 20 && lines.allSatisfy { $0.count <= 80 })
     }
 
@@ -66,18 +63,11 @@ struct MirrorOutputTests {
         let status = try #require(try FileStatus.of(path: bench.url.appending(path: name).path(percentEncoded: false)))
         let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))
         try TargetJournal.write([.put(PathKey(name), record), .synchronized], to: own.appending(path: "journal"))
-        func run(_ more: String...) async throws -> String {
-            let mirror = try ChildProcess(
-                "mirror",
-                [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--allow-empty"]
-                    + options + more)
-            defer { mirror.wait() }
-            return mirror.rest
-        }
-        let output = try await run("--dry-run")
+        let (list, all) = (origin.url.appending(path: "list").absoluteString, ["--allow-empty"] + options)
+        let (_, output) = try await bench.mirror(list, all + ["--dry-run"], joinsErrors: false)
         #expect(!output.unicodeScalars.contains("\u{202E}"))
         #expect(output.contains(options.isEmpty ? "old\\u{202E}x" : "old\\u202ex"))
-        _ = try await run()
+        _ = try await bench.mirror(list, all)
         #expect(try bench.files.isEmpty)
     }
 }

@@ -7,26 +7,24 @@ import Trials
 /// Callers and the outcomes of passes, and the effects of cancellation.
 struct CallerTests {
     private let plain = SyncOptions(concurrency: 2, retry: .never)
+    /// An origin with one item, which is not there yet.
+    private let bench = Bench(source: [Thing(1)])
+    private let synchronizer: OneWaySynchronizer<Bench>
+
+    init() { synchronizer = OneWaySynchronizer(processor: bench, options: plain) }
 
     @Test func `S6: a thousand calls during a run share one more pass`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.list)
-        let first = Task { try await synchronizer.sync() }
-        try await bench.waiting(.list)
+        let first = try await synchronizer.begin(heldIn: .list)
         let others = (0..<1000).map { _ in Task { try await synchronizer.sync() } }
         try await until { synchronizer.snapshot().callers == 1001 }
         bench.release(.list)
         #expect(try await first.value.pass == 1)
         for other in others { #expect(try await other.value.pass == 2) }
-        #expect(bench.state.current.begun == 2)
-        #expect(bench.state.current.ended == 2)
+        #expect((bench.state.current.begun, bench.state.current.ended) == (2, 2))
         #expect(!synchronizer.isSyncing)
     }
 
     @Test func `S6: each of a thousand concurrent calls gets the outcome of a pass that began after it`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let passes = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
             for _ in 0..<1000 { group.addTask { (bench.state.read { $0.begun }, try await synchronizer.sync().pass) } }
             return try await group.reduce(into: []) { $0.append($1) }
@@ -40,17 +38,14 @@ struct CallerTests {
     @Test func `S6: every caller of a pass gets its error`() async throws {
         let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.lasting } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.list)
-        let first = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(.list)
+        let first = try await synchronizer.begin(heldIn: .list)
         let others = (0..<5).map { _ in Task { await syncError { try await synchronizer.sync() } } }
         try await until { synchronizer.snapshot().callers == 6 }
         bench.release(.list)
-        #expect(await first.value?.report?.pass == 1)
+        #expect(await syncError { try await first.value }?.report?.pass == 1)
         for other in others {
             let error = await other.value
-            #expect(error?.code == .incomplete)
-            #expect(error?.report?.pass == 2)
+            #expect((error?.code, error?.report?.pass) == (.incomplete, 2))
             #expect(error?.report?.failures.map(\.description) == ["contents, 1: \(Trouble.lasting)"])
         }
     }
@@ -71,11 +66,7 @@ struct CallerTests {
     }
 
     @Test func `S6: a run without callers and observers is canceled`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.content(1))
-        let caller = Task { try await synchronizer.sync() }
-        try await bench.waiting(.content(1))
+        let caller = try await synchronizer.begin(heldIn: .content(1))
         caller.cancel()
         await #expect(throws: CancellationError.self) { try await caller.value }
         // The call stays held, so only its cancellation can end it.
@@ -85,13 +76,9 @@ struct CallerTests {
     }
 
     @Test func `S6: an observer keeps a run alive after its callers have left`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let observer = RecordingObserver(synchronizer.publish())
         try await until { synchronizer.snapshot().observers == 1 }
-        bench.hold(.content(1))
-        let caller = Task { try await synchronizer.sync() }
-        try await bench.waiting(.content(1))
+        let caller = try await synchronizer.begin(heldIn: .content(1))
         caller.cancel()
         await #expect(throws: CancellationError.self) { try await caller.value }
         bench.release(.content(1))
@@ -104,9 +91,7 @@ struct CallerTests {
     @Test func `S6: the override of a canceled caller no longer applies`() async throws {
         let bench = Bench(source: [], local: [1: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.list)
-        let first = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(.list)
+        let first = try await synchronizer.begin(heldIn: .list)
         let bold = Task { try await synchronizer.sync(overriding: .emptySource) }
         try await until { synchronizer.snapshot().callers == 2 }
         let careful = Task { await syncError { try await synchronizer.sync() } }
@@ -114,7 +99,7 @@ struct CallerTests {
         bold.cancel()
         await #expect(throws: CancellationError.self) { try await bold.value }
         bench.release(.list)
-        #expect(await first.value?.code == .emptySource)
+        #expect(await syncError { try await first.value }?.code == .emptySource)
         #expect(await careful.value?.code == .emptySource)
         #expect(bench.local == [1: 1])
     }
@@ -135,9 +120,7 @@ struct CallerTests {
         try await until { synchronizer.snapshot().callers == 1 }
         gate.open()
         #expect(try await late.value.isComplete)
-        #expect(bench.state.current.ended == 2)
-        #expect(bench.state.current.begun == 2)
-        #expect(bench.local.count == 6)
+        #expect((bench.state.current.ended, bench.state.current.begun, bench.local.count) == (2, 2, 6))
         // The canceled pass finished or abandoned the items in flight, and began no others.
         let first = try #require(bench.calls.firstIndex(of: .end))
         #expect(bench.calls[..<first].filter { if case .content = $0 { true } else { false } }.count == 2)
@@ -149,17 +132,13 @@ struct CallerTests {
         var options = plain
         options.downloadsPreviews = true
         let synchronizer = OneWaySynchronizer(processor: bench, options: options)
-        bench.hold(call)
-        let caller = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(call)
+        let caller = try await synchronizer.begin(heldIn: call)
         synchronizer.cancel()
-        #expect(await caller.value?.code == .cancelled)
+        #expect(await syncError { try await caller.value }?.code == .cancelled)
         // Every call except the end is canceled.
         if call == .end { bench.release(.end) }
         try await until { !synchronizer.isSyncing }
-        #expect(bench.state.current.begun == 1)
-        #expect(bench.state.current.ended == 1)
-        #expect(bench.state.current.endsCancelled == 0)
+        #expect((bench.state.current.begun, bench.state.current.ended, bench.state.current.endsCancelled) == (1, 1, 0))
         #expect(bench.calls.last == .end)
         #expect(bench.local[9] == (call == .end ? nil : 1))
         bench.release(call)
@@ -185,15 +164,11 @@ struct CallerTests {
     }
 
     @Test func `S7: cancel also cancels the queued pass`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.list)
-        let first = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(.list)
+        let first = try await synchronizer.begin(heldIn: .list)
         let second = Task { await syncError { try await synchronizer.sync() } }
         try await until { synchronizer.snapshot().callers == 2 }
         synchronizer.cancel()
-        #expect(await first.value?.code == .cancelled)
+        #expect(await syncError { try await first.value }?.code == .cancelled)
         #expect(await second.value?.code == .cancelled)
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
@@ -216,11 +191,9 @@ struct CallerTests {
     @Test func `S7: the next pass resumes where the canceled one stopped`() async throws {
         let bench = Bench(source: (1...10).map { Thing($0) }, local: [99: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1, retry: .never))
-        bench.hold(.content(6))
-        let caller = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(.content(6))
+        let caller = try await synchronizer.begin(heldIn: .content(6))
         synchronizer.cancel()
-        #expect(await caller.value?.code == .cancelled)
+        #expect(await syncError { try await caller.value }?.code == .cancelled)
         try await until { !synchronizer.isSyncing }
         #expect(bench.local.keys.sorted() == [1, 2, 3, 4, 5, 99])
         bench.release(.content(6))
@@ -233,20 +206,15 @@ struct CallerTests {
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
         let observer = RecordingObserver(synchronizer.publish())
         try await until { synchronizer.snapshot().observers == 1 }
-        bench.hold(.content(1))
-        let caller = Task { await syncError { try await synchronizer.sync() } }
-        try await bench.waiting(.content(1))
+        let caller = try await synchronizer.begin(heldIn: .content(1))
         synchronizer.cancel()
-        #expect(await caller.value?.code == .cancelled)
+        #expect(await syncError { try await caller.value }?.code == .cancelled)
         let state = try await observer.next { if case .error = $0 { true } else { false } }
         #expect((state.error as? SyncError)?.code == .cancelled)
-        #expect(state.content?.failures.count == 0)
-        #expect(state.content?.pendingDownloadCount == 1)
+        #expect((state.content?.failures.count, state.content?.pendingDownloadCount) == (0, 1))
     }
 
     @Test func `S7: cancel without a run does nothing`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         synchronizer.cancel()
         #expect(!synchronizer.isSyncing)
         #expect(try await synchronizer.sync().addedCount == 1)
@@ -255,8 +223,6 @@ struct CallerTests {
     }
 
     @Test func `S6: a call in a canceled task does nothing`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let caller = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return try await synchronizer.sync()
@@ -285,11 +251,7 @@ struct CallerTests {
     }
 
     @Test func `S6: a call during the end stage gets a later pass`() async throws {
-        let bench = Bench(source: [Thing(1)])
-        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
-        bench.hold(.end)
-        let first = Task { try await synchronizer.sync() }
-        try await bench.waiting(.end)
+        let first = try await synchronizer.begin(heldIn: .end)
         let second = Task { try await synchronizer.sync() }
         try await until { synchronizer.snapshot().callers == 2 }
         bench.state.update { $0.source = [Thing(1, 2)] }

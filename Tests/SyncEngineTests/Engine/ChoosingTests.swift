@@ -51,11 +51,6 @@ struct ChoosingTests {
         #expect(contents(bench) == [1, 2, 3, 4, 5])
     }
 
-    @Test func `S4: an error while choosing downloads fails the pass in that stage`() async throws {
-        let bench = Bench(source: [Thing(1)], act: { if $0 == .prepare { throw Trouble.lasting } })
-        #expect(await syncError { try await OneWaySynchronizer(processor: bench).sync() }?.stage == .prepare)
-    }
-
     @Test func `S4: a custom order sorts by rank and keeps the source's order within a rank`() async throws {
         for seed in seeds(50) {
             var chance = SplitMix(seed: seed)
@@ -79,37 +74,28 @@ struct ChoosingTests {
     }
 
     @Test func `S4: a held-back item that is not installed counts as pending`() async throws {
-        struct Holding: SyncProcessor {
-            let bench: Bench
-            let refusals: [SyncRefusal<Int>]
-            func sourceList() async throws -> Bench.Pages { try await bench.sourceList() }
-            func localInventory() async throws -> LocalInventory<Thing> { try await bench.localInventory() }
-            func downloadContent(of thing: Thing) async throws { try await bench.downloadContent(of: thing) }
-            func remove(_ keys: Set<Int>) async throws { try await bench.remove(keys) }
-            func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Int>] {
-                overrides.contains(.sharedContent) ? [] : refusals
-            }
-        }
         let bench = Bench(source: [Thing(1, 2, bytes: 10), Thing(2, bytes: 20), Thing(3)], local: [1: 1, 9: 1])
-        let holding = Holding(bench: bench, refusals: [SyncRefusal(1, because: Trouble.lasting), SyncRefusal(2, because: Trouble.lasting)])
-        let options = SyncOptions(stopsOnError: false, retry: .never)
-        let error = await syncError { try await OneWaySynchronizer(processor: holding, options: options).sync() }
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false, retry: .never))
+        bench.state.update { $0.heldBack = [1, 2].map { SyncRefusal($0, because: Trouble.lasting) } }
+        let error = await syncError { try await synchronizer.sync() }
         #expect(error?.code == .incomplete)
         let report = try #require(error?.report)
         #expect((report.addedCount, report.updatedCount, report.pendingDownloadCount, report.downloadedBytes) == (1, 0, 2, 0))
         #expect(report.pendingRemovals.count == 1 && bench.local[9] == 1)
-        let shared = Holding(bench: bench, refusals: [SyncRefusal(1, because: SyncError(.sharedContent, "shared"))])
-        bench.state.update { $0.source = [Thing(1, 3), Thing(2), Thing(3)] }
-        #expect(await syncError { try await OneWaySynchronizer(processor: shared, options: options).sync() }?.code == .sharedContent)
+        bench.state.update { state in
+            state.heldBack = [SyncRefusal(1, because: SyncError(.sharedContent, "shared"))]
+            state.source = [Thing(1, 3), Thing(2), Thing(3)]
+        }
+        #expect(await syncError { try await synchronizer.sync() }?.code == .sharedContent)
         bench.state.update { $0.source = [Thing(1, 4), Thing(2), Thing(3)] }
-        #expect(try await OneWaySynchronizer(processor: shared, options: options).sync(overriding: .sharedContent).updatedCount == 1)
+        #expect(try await synchronizer.sync(overriding: .sharedContent).updatedCount == 1)
         #expect(bench.local[9] == nil)
         // Huge sizes are subtracted without an overflow.
-        bench.state.update { $0.source = (1...3).map { Thing($0, 9, bytes: .max) } }
-        let huge = Holding(bench: bench, refusals: (1...3).map { SyncRefusal($0, because: Trouble.lasting) })
-        let refused = await syncError {
-            try await OneWaySynchronizer(processor: huge, options: options).sync(overriding: .everythingChanged)
+        bench.state.update { state in
+            state.source = (1...3).map { Thing($0, 9, bytes: .max) }
+            state.heldBack = (1...3).map { SyncRefusal($0, because: Trouble.lasting) }
         }
+        let refused = await syncError { try await synchronizer.sync(overriding: .everythingChanged) }
         #expect(refused?.report?.updatedCount == 0 && refused?.report?.failures.count == 3)
     }
 }

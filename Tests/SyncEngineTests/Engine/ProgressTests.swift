@@ -96,42 +96,7 @@ struct ProgressTests {
         #expect(try await reading.next() == nil)
     }
 
-    @Test func `S13: bytes increase within an item and are subtracted if it starts over`() async throws {
-        let time = ManualTime()
-        let tries = WatchedState(0)
-        let bench = Bench(
-            source: [Thing(1, bytes: 1000)],
-            act: {
-                guard $0 == .content(1) else { return }
-                SyncProgress.transferred(600)
-                if tries.update({ tries -> Int in
-                    tries += 1; return tries
-                }) == 1 {
-                    throw Trouble.passing
-                }
-                SyncProgress.transferred(300)
-            })
-        let published = Published(time)
-        // The next attempt begins at once.
-        let options = SyncOptions(retry: RetryPolicy(attempts: 2, base: .zero))
-        let pass = SyncPass(processor: bench, options: options, overrides: [], time: time, board: published.board)
-        let report = try await pass.run().get()
-        #expect(report.progress.doneBytes == 1000)
-        #expect(report.progress.totalBytes == 1000)
-        #expect(report.downloadedBytes == 1000)
-        // Outside a download the call has no effect.
-        SyncProgress.transferred(5)
-    }
-
-    @Test func `S13: the removal of items of known sizes has no bytes, so that its items show the remaining time`() async throws {
-        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
-        bench["b"] = nil
-        let progress = try await bench.sync().progress
-        #expect(progress.stage == .removals && progress.doneItems == 1)
-        #expect(progress.totalBytes == nil)
-    }
-
-    @Test func `S13: the bytes of a failed attempt are subtracted before the wait for the next one`() async throws {
+    @Test func `S13: bytes increase within an item, and a failed attempt's are subtracted before the wait for the next`() async throws {
         let time = ManualTime()
         let tries = WatchedState(0)
         let bench = Bench(
@@ -141,6 +106,7 @@ struct ProgressTests {
                 SyncProgress.transferred(600)
                 tries.update { $0 += 1 }
                 if tries.current == 1 { throw Trouble.passing }
+                SyncProgress.transferred(300)
             })
         let board = Published(time).board
         let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: board)
@@ -148,7 +114,30 @@ struct ProgressTests {
         try await time.sleepers(atLeast: 1)
         #expect(board.report.progress.doneBytes == 0)
         time.advanceToNextDeadline()
-        #expect(try await run.value.get().progress.doneBytes == 1000)
+        let report = try await run.value.get()
+        #expect((report.progress.doneBytes, report.progress.totalBytes, report.downloadedBytes) == (1000, 1000, 1000))
+        // Outside a download the call has no effect.
+        SyncProgress.transferred(5)
+    }
+
+    @Test(arguments: [true, false])
+    func `S13: the last progress of a pass contains the counts of its items`(hasWork: Bool) async throws {
+        let time = ManualTime()
+        let published = Published(time)
+        let bench = Bench(source: [Thing(1, bytes: 10), Thing(2, bytes: 20)], local: hasWork ? [:] : [1: 1, 2: 1])
+        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: published.board)
+        #expect(try await pass.run().get().progress.doneItems == 2)
+        let last = try #require(published.last)
+        #expect(last.stage == .end)
+        #expect((last.doneItems, last.totalItems, last.doneBytes) == (2, .exactly(2), hasWork ? 30 : 0))
+    }
+
+    @Test func `S13: the removal of items of known sizes has no bytes, so that its items show the remaining time`() async throws {
+        let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()
+        bench["b"] = nil
+        let progress = try await bench.sync().progress
+        #expect(progress.stage == .removals && progress.doneItems == 1)
+        #expect(progress.totalBytes == nil)
     }
 
     @Test func `S13: bytes reported as totals decrease if an item starts over`() async throws {

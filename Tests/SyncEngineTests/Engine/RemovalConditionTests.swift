@@ -33,13 +33,6 @@ struct RemovalConditionTests {
         #expect(bench.local.keys.allSatisfy { $0 < 100 })
     }
 
-    @Test func `S5: without the option, a failed download leaves all removals pending`() async throws {
-        let bench = bench(failing: [3])
-        let error = await sync(bench, Self.options(.afterSuccess))
-        #expect((error?.report?.removedCount, error?.report?.pendingRemovals.count) == (0, 10))
-        #expect(SyncOptions().removalCondition == .afterSuccess)
-    }
-
     @Test(arguments: [RemovalCondition.afterSuccess, .despiteFailures])
     func `S5, S23: removals that a refused item holds up free no space for the downloads`(condition: RemovalCondition) async throws {
         let bench = bench(failing: [], refuses: [4])

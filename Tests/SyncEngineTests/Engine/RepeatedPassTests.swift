@@ -37,21 +37,4 @@ struct RepeatedPassTests {
         #expect(await syncError { try await synchronizer.sync() }?.report?.previewCount == 2)
         #expect([1, 2, 3].map { key in bench.calls.count { $0 == .preview(key) } } == [1, 2, 1])
     }
-
-    @Test(arguments: [true, false])
-    func `S13: the last progress of a pass contains the counts of its items`(hasWork: Bool) async throws {
-        let time = ManualTime()
-        let published = WatchedState<[SyncProgress]>([])
-        let board = ProgressBoard(pass: 1, time: time, interval: .milliseconds(100)) { report, _ in
-            published.update { $0.append(report.progress) }
-        }
-        let bench = Bench(source: [Thing(1, bytes: 10), Thing(2, bytes: 20)], local: hasWork ? [:] : [1: 1, 2: 1])
-        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: board)
-        let report = try await pass.run().get()
-        let last = try #require(published.current.last)
-        #expect(last.stage == .end)
-        #expect((last.doneItems, last.totalItems) == (2, .exactly(2)))
-        #expect(last.doneBytes == (hasWork ? 30 : 0))
-        #expect(report.progress.doneItems == 2)
-    }
 }

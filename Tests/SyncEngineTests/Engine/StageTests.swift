@@ -8,10 +8,8 @@ struct StageTests {
     @Test func `S1: a pass runs its stages in order`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [2: 1, 3: 1])
         let report = try await OneWaySynchronizer(processor: bench, options: both).sync()
-        #expect(
-            bench.calls == [
-                .begin, .list, .inventory, .prepare, .preview(1), .preview(2), .content(1), .content(2), .remove([3]), .end,
-            ])
+        let calls: [Bench.Call] = [.preview(1), .preview(2), .content(1), .content(2), .remove([3]), .end]
+        #expect(bench.calls == [.begin, .list, .inventory, .prepare] + calls)
         #expect(bench.local == [1: 1, 2: 2])
         #expect((report.addedCount, report.updatedCount, report.removedCount, report.previewCount) == (1, 1, 1, 2))
         #expect(report.isComplete)

@@ -4,9 +4,7 @@ import Testing
 
 /// The number of workers that transfer items.
 struct WorkerTests {
-    @Test func `S5: standby workers take over from items that gave up their slot, and transfers stay limited`()
-        async throws
-    {
+    @Test func `S5: standby workers take over from items that gave up their slot, and transfers stay limited`() async throws {
         let state = WatchedState((transferring: 0, most: 0, waiting: 0, isOpen: false))
         let count = 200
         let bench = Bench(

@@ -63,18 +63,21 @@ struct DeltaTests {
         place = try TemporaryDirectory()
     }
 
-    private func synchronizer(
-        every interval: Int = 20
-    ) -> OneWaySynchronizer<DirectoryTarget<DeltaSource<ListedSource<ListedFile>>, BenchTransfer>> {
+    /// A synchronizer with the changes of the origin, and a whole list that is given or the origin's.
+    private func synchronizer<Full: SourceList<ListedFile>>(
+        every interval: Int = 20, duplicates: DuplicateKeys = .refuse,
+        _ full: @escaping @Sendable () async throws -> (list: Full, token: String)
+    ) -> OneWaySynchronizer<DirectoryTarget<DeltaSource<Full>, BenchTransfer>> {
         let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) { [origin, file] in
-            DeltaSource(saving: file, fullEvery: interval) {
-                origin.full()
-            } changes: {
-                origin.changes(since: $0)
-            }
+            DeltaSource(saving: file, fullEvery: interval, full: full) { origin.changes(since: $0) }
         }
-        return OneWaySynchronizer(
-            processor: target, options: SyncOptions(stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never))
+        let options = SyncOptions(
+            stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never, duplicates: duplicates)
+        return OneWaySynchronizer(processor: target, options: options)
+    }
+
+    private func synchronizer(every interval: Int = 20) -> OneWaySynchronizer<DirectoryTarget<some SourceList<ListedFile>, BenchTransfer>> {
+        synchronizer(every: interval) { [origin] in origin.full() }
     }
 
     @discardableResult
@@ -144,15 +147,8 @@ struct DeltaTests {
     }
 
     @Test func `S2, S26: a whole list that was cut saves no token`() async throws {
-        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) { [file] in
-            DeltaSource(saving: file) {
-                let list = PagedSource { (_: Int?) in PagedSource.Step([Origin.file("a", "1")], then: .cut) }
-                return (list, token: "1")
-            } changes: { _ in
-                nil
-            }
-        }
-        #expect(await syncError { try await OneWaySynchronizer(processor: target).sync() }?.code == .incompleteList)
+        let list = PagedSource { (_: Int?) in PagedSource.Step([Origin.file("a", "1")], then: .cut) }
+        #expect(await syncError { try await synchronizer { (list, token: "1") }.sync() }?.code == .incompleteList)
         #expect(!FileManager.default.fileExists(atPath: file.path(percentEncoded: false)))
     }
 
@@ -191,24 +187,13 @@ struct DeltaTests {
 
     @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
     func `S8, S26: a change of a key that the whole list repeats concerns all items with the key`(duplicates: DuplicateKeys) async throws {
-        func sync() async throws -> SyncReport {
-            let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
-                [origin, file] in
-                DeltaSource(saving: file) {
-                    let files = ["a", "b", "c"].map { Origin.file($0, "1") }
-                    return (ListedSource(files + files), token: "1")
-                } changes: {
-                    origin.changes(since: $0)
-                }
-            }
-            let options = SyncOptions(removalLimit: .unlimited, updateLimit: .unlimited, retry: .never, duplicates: duplicates)
-            return try await OneWaySynchronizer(processor: target, options: options).sync()
-        }
+        let files = ["a", "b", "c"].map { Origin.file($0, "1") }
+        let synchronizer = synchronizer(duplicates: duplicates) { (ListedSource(files + files), token: "1") }
         bench.origin.withLock { $0.contents = ["a": "1", "b": "1", "c": "1"] }
-        #expect(try await sync().duplicates.count == 3)
+        #expect(try await synchronizer.sync().duplicates.count == 3)
         bench.origin.withLock { $0.contents = ["a": "2", "c": "1"] }
         origin.state.withLock { $0.answer = { _ in ListChanges([.set(Origin.file("a", "2")), .removed("b")], token: "2") } }
-        #expect(try await sync().duplicates.map(\.description) == ["c"])
+        #expect(try await synchronizer.sync().duplicates.map(\.description) == ["c"])
         #expect(try bench.files == ["a": "2", "c": "1"])
     }
 
@@ -233,31 +218,21 @@ struct DeltaTests {
 
     @Test func `S26: the function of the whole list is called after the pass, and again if it fails`() async throws {
         let calls = Lock(0)
-        func sync() async throws {
-            let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench), durability: .crash) {
-                [origin, file] in
-                DeltaSource(saving: file) {
-                    let (list, token) = origin.full()
-                    let noting = Noting(list: list) {
-                        let count = calls.withLock { calls in
-                            calls += 1
-                            return calls
-                        }
-                        if count == 1 { throw CocoaError(.fileWriteUnknown) }
-                    }
-                    return (noting, token: token)
-                } changes: {
-                    origin.changes(since: $0)
+        let synchronizer = synchronizer { [origin] in
+            let (list, token) = origin.full()
+            let noting = Noting(list: list) {
+                let count = calls.withLock { calls in
+                    calls += 1
+                    return calls
                 }
+                if count == 1 { throw CocoaError(.fileWriteUnknown) }
             }
-            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()
+            return (noting, token: token)
         }
         origin.publish(["a": "1"])
         bench.origin.withLock { $0.contents = ["a": "1"] }
-        let error = await syncError { try await sync() }
-        #expect(error?.stage == .end)
-        try await sync()
-        try await sync()
+        #expect(await syncError { try await synchronizer.sync() }?.stage == .end)
+        for _ in 0..<2 { try await synchronizer.sync() }
         #expect(calls.withLock { $0 } == 2)
         #expect(origin.takeRequests() == ["full", "full", "since 1"])
     }

@@ -5,18 +5,6 @@ import Testing
 
 /// Lists that never end.
 struct ListLimitTests {
-    private func synchronizer(_ list: some SourceList<Thing>, limit: Int = 1000) -> OneWaySynchronizer<some SyncProcessor> {
-        OneWaySynchronizer(processor: Endless(list: list), options: SyncOptions(listLimit: limit, retry: .never))
-    }
-
-    private struct Endless<List: SourceList<Thing>>: SyncProcessor {
-        let list: List
-        func sourceList() async throws -> List { list }
-        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory([LocalEntry(-1, version: 1)], order: list.order) }
-        func downloadContent(of thing: Thing) async throws {}
-        func remove(_ keys: Set<Int>) async throws { Issue.record("an endless list removed something") }
-    }
-
     @Test(arguments: [0, 1, 7, 5000], [SourceOrder.unsorted, .sortedByKey])
     func `S17: a list that never ends is refused at its limit`(itemsInOnePage: Int, order: SourceOrder) async throws {
         let list = PagedSource<Thing, Int>(order: order) { cursor in
@@ -24,10 +12,12 @@ struct ListLimitTests {
             let items = (0..<itemsInOnePage).map { Thing(number * itemsInOnePage + $0) }
             return PagedSource.Step(items, then: .page(number + 1))
         }
-        let error = await syncError { try await synchronizer(list).sync() }
-        #expect(error?.code == .listLimit)
-        #expect(error?.stage == .sourceList)
+        let items = LocalItems(list, versions: [-1: 1])
+        let options = SyncOptions(listLimit: 1000, retry: .never)
+        let error = await syncError { try await OneWaySynchronizer(processor: items, options: options).sync() }
+        #expect((error?.code, error?.stage) == (.listLimit, .sourceList))
         #expect(error?.message.contains("1000") == true)
+        #expect(items.versions.current == [-1: 1])
     }
 
     /// The same bytes again and again, far beyond the limit: a reader without a limit fails instead of reading forever.
@@ -56,9 +46,11 @@ struct ListLimitTests {
     }
 
     @Test func `S17: a list of exactly the limit is read`() async throws {
-        let list = ListedSource((0..<1000).map { Thing($0) })
-        #expect(try await synchronizer(list).plan().additions.count == 1000)
-        #expect(await syncError { try await synchronizer(list, limit: 999).plan() }?.code == .listLimit)
-        #expect(SyncOptions().listLimit == 1_000_000)
+        let items = LocalItems(ListedSource((0..<1000).map { Thing($0) }))
+        func plan(_ limit: Int) async throws -> SyncPlan<Thing> {
+            try await OneWaySynchronizer(processor: items, options: SyncOptions(listLimit: limit, retry: .never)).plan()
+        }
+        #expect(try await plan(1000).additions.count == 1000)
+        #expect(await syncError { try await plan(999) }?.code == .listLimit)
     }
 }

@@ -44,10 +44,7 @@ struct MirrorListTests {
     }
 
     private func mirror(_ options: String...) async throws -> (code: Int32, output: String) {
-        let address = origin.url.appending(path: "list").absoluteString
-        let child = try ChildProcess("mirror", [address, bench.url.path(percentEncoded: false), "--plain"] + options)
-        let code = try await child.ending()
-        return (code, child.rest)
+        try await bench.mirror(origin.url.appending(path: "list").absoluteString, options)
     }
 
     @Test(arguments: [LoopbackOrigin.Response.Framing.chunked(bytes: 700), .untilClosed])
@@ -78,28 +75,12 @@ struct MirrorListTests {
         }
         defer { origin.stop() }
         for added in [2, 0] {
-            let child = try ChildProcess(
-                "mirror", [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
-            #expect(try await child.ending() == 0)
-            #expect(child.rest.contains("\(added) added, 0 updated, 0 removed, \(2 - added) unchanged"))
+            let (code, output) = try await bench.mirror(origin.url.appending(path: "list").absoluteString)
+            #expect(code == 0 && output.contains("\(added) added, 0 updated, 0 removed, \(2 - added) unchanged"), "\(output)")
         }
         #expect(try bench.keys == Set(paths.map { PathKey($0) }))
     }
     #endif
-
-    @Test func `S8: mirror requests a file by its exact path if the list gives no URL`() async throws {
-        let paths = ["50%41", "what?", "part#2", "c:d", "a b/\u{301}e", "semi;colon", "plus+", "50A", "what", "part"]
-        let lines = paths.map { #"{"path":"\#($0)","version":"1"}"# + "\n" }.joined() + #"{"count":\#(paths.count)}"# + "\n"
-        let origin = try LoopbackOrigin { request in
-            if request.path == "/lists/all" { return .init(body: Data(lines.utf8)) }
-            return request.path.removingPercentEncoding.map { .data(Data($0.utf8)) } ?? .notFound(for: request)
-        }
-        defer { origin.stop() }
-        let child = try ChildProcess(
-            "mirror", [origin.url.appending(path: "lists/all").absoluteString, bench.url.path(percentEncoded: false), "--plain"])
-        #expect(try await child.ending() == 0, "\(child.rest)")
-        for path in paths { #expect(try bench.files[path] == "/lists/\(path)") }
-    }
 
     @Test(.disabled(if: isSanitized, "the large manifest takes minutes"))
     func `S17: mirror reads a manifest of more than 16 MiB`() async throws {
@@ -144,11 +125,8 @@ struct MirrorListTests {
 
     @Test func `S2: mirror reports an HTML page served in place of a list`() async throws {
         list.update { $0 = .html("<!DOCTYPE html>\n<html><body>sign in</body></html>\n") }
-        let address = origin.url.appending(path: "list").absoluteString
-        let child = try ChildProcess(
-            "/bin/sh", ["-c", "\"$0\" \"$@\" 2>&1", try ChildProcess.path(of: "mirror"), address, bench.url.path(percentEncoded: false)])
-        #expect(try await child.ending() == 3)
-        let output = child.rest
+        let (code, output) = try await mirror()
+        #expect(code == 3)
         #expect(output.contains("<!DOCTYPE html>") && output.contains("not a list"), "\(output)")
     }
 
@@ -158,22 +136,6 @@ struct MirrorListTests {
         serve("{\"path\":\"film\",\"sha256\":\"\(stale)\",\"size\":300000}\n")
         #expect(try await mirror().code == 1)
         #expect(origin.requests(to: "/film").count == 1)
-    }
-
-    @Test func `S9: mirror rebuilds the journal of a list of versions after its loss`() async throws {
-        serve(lines(version: "1").joined())
-        #expect(try await mirror().code == 0)
-        try Data("damaged".utf8).write(to: bench.journal)
-        #expect(try await mirror().code == 0)
-        origin.forget()
-        #expect(try await mirror().code == 0)
-        #expect(origin.requests.map(\.path) == ["/list"])
-    }
-
-    @Test func `S2: a list accepts byteCount and size`() throws {
-        func read(_ file: String) throws -> ListedFile { try JSONDecoder().decode(ListedFile.self, from: Data(file.utf8)) }
-        #expect(try read(#"{"path": "a", "version": "7", "size": 5}"#).byteCount == 5)
-        #expect(try read(#"{"path": "a", "version": "7", "byteCount": 5}"#).byteCount == 5)
     }
 }
 

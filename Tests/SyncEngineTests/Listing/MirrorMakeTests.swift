@@ -26,24 +26,16 @@ struct MirrorMakeTests {
         }
     }
 
-    private func run(_ arguments: [String], environment: String = "") async throws -> (code: Int32, output: String) {
-        let script = environment + #" exec "$0" "$@" 2>&1"#
-        let child = try ChildProcess("/bin/sh", ["-c", script, try ChildProcess.path(of: "mirror")] + arguments)
-        let code = try await child.ending()
-        return (code, child.rest)
-    }
-
     private func path(_ url: URL) -> String { url.path(percentEncoded: false) }
 
     private func make(_ options: String...) async throws {
-        let (code, output) = try await run(["make", path(published.url), path(published.url.appending(path: "list.ndjson"))] + options)
+        let list = path(published.url.appending(path: "list.ndjson"))
+        let (code, output) = try await runMirror(["make", path(published.url), list] + options)
         #expect(code == 0, "\(output)")
     }
 
     private func mirror(_ options: String..., query: String = "", environment: String = "") async throws -> (code: Int32, output: String) {
-        try await run(
-            [origin.url.appending(path: "list.ndjson").absoluteString + query, path(copy.url), "--plain"] + options,
-            environment: environment)
+        try await copy.mirror(origin.url.appending(path: "list.ndjson").absoluteString + query, options, after: environment)
     }
 
     @Test func `mirror make writes a list that mirror reads, with moves and without its own list`() async throws {
@@ -64,8 +56,8 @@ struct MirrorMakeTests {
         #expect(try copy.files["e/b é.txt"] == "two")
         let list = try String(contentsOf: published.url.appending(path: "list.ndjson"), encoding: .utf8)
         #expect(list.hasSuffix("{\"count\":4}\n") && !list.contains("link") && !list.contains("list.ndjson"))
-        #expect(try await run(["make", path(published.url) + "/nothing"]).code == 64)
-        #expect(try await run(["--help"], environment: "MIRROR_TOKEN=").code == 0, "an empty variable is no token")
+        #expect(try await runMirror(["make", path(published.url) + "/nothing"]).code == 64)
+        #expect(try await runMirror(["--help"], after: "MIRROR_TOKEN=").code == 0, "an empty variable is no token")
     }
 
     #if os(Linux)
@@ -145,17 +137,17 @@ struct MirrorMakeTests {
             try FileManager.default.createSymbolicLink(atPath: at(published, name), withDestinationPath: text)
         }
         let list = path(published.url.appending(path: "list.ndjson"))
-        let made = try await run(["make", path(published.url), list, "--metadata"])
+        let made = try await runMirror(["make", path(published.url), list, "--metadata"])
         #expect(made.code == 0 && made.output.contains("left out passwd"), "\(made.output)")
         #expect(made.output.contains("4 files"))
         let lines = try String(contentsOfFile: list, encoding: .utf8).split(separator: "\n")
         #expect(lines.count == 7 && lines.last == #"{"count":6}"# && lines.contains(#"{"path":"e/f","type":"directory"}"#))
         #expect(lines.contains(#"{"link":"../a.txt","path":"d/l"}"#))
         let options = isRead ? ["--times", "--modes", "--empty-dirs", "--links"] : []
-        let sides = [origin.url.appending(path: "list.ndjson").absoluteString, path(copy.url), "--plain"]
-        let dry = try await run(sides + ["--dry-run"] + options)
+        let address = origin.url.appending(path: "list.ndjson").absoluteString
+        let dry = try await copy.mirror(address, ["--dry-run"] + options)
         #expect(dry.output.contains("set     d/l  (link → ../a.txt)") == isRead, "\(dry.output)")
-        let (code, output) = try await run(sides + options)
+        let (code, output) = try await copy.mirror(address, options)
         #expect(code == 0 && output.contains("4 added") && output.contains("2 with new metadata") == isRead, "\(output)")
         let status = try #require(try FileStatus.of(path: at(copy, "a.txt")))
         #expect((status.permissions == 0o750) == isRead && (status.modified == 1_000_000_000_000_000_000) == isRead)

@@ -139,8 +139,7 @@ struct DiffTests {
         let entries = local.map { $0.map { LocalEntry<Thing>($0, version: 1) } }
         for compare in [merged, hashed] {
             let error = #expect(throws: SyncError.self) { try compare([[Thing(1)]], entries, .overwrite, .keepLast) }
-            #expect(error?.code == .duplicateKeys)
-            #expect(error?.stage == .localInventory)
+            #expect((error?.code, error?.stage) == (.duplicateKeys, .localInventory))
         }
     }
 

@@ -48,8 +48,16 @@ struct StoreListAgeTests {
         }
     }
 
-    private func store(onDisk: Bool = false) -> Store<String, Photo> {
-        onDisk ? store(over: FileCacher(directory: directory)) : store(over: MemoryCacher())
+    private func store() -> Store<String, Photo> { store(over: MemoryCacher()) }
+
+    private typealias Synchronizer = OneWaySynchronizer<StoreSyncProcessor<OriginSource<Photo, UnitParam>, Photo>>
+
+    /// A store with the photos of the list.
+    private func synced(onDisk: Bool = false) async throws -> (Store<String, Photo>, Synchronizer) {
+        let store = onDisk ? store(over: FileCacher(directory: directory)) : store()
+        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
+        try await synchronizer.sync()
+        return (store, synchronizer)
     }
 
     private func versions(_ store: Store<String, Photo>) async throws -> [String: Int] {
@@ -75,9 +83,7 @@ struct StoreListAgeTests {
     @Test(arguments: Change.allCases, [false, true])
     func `S4: a change accepted while the list is read is not undone, and the next pass meets it`(change: Change, onDisk: Bool) async throws
     {
-        let store = store(onDisk: onDisk)
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
+        let (store, synchronizer) = try await synced(onDisk: onDisk)
         let before = try await versions(store)
         var expected = before
         let report = try await pass(synchronizer) {
@@ -110,9 +116,7 @@ struct StoreListAgeTests {
     }
 
     @Test func `S4: a photo that the origin has confirmed while the list was read stays after the next pass`() async throws {
-        let store = store()
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
+        let (store, synchronizer) = try await synced()
         _ = try await pass(synchronizer) {
             let new = Photo(key: "new", version: 1)
             origin.update { $0.photos.append(new) }
@@ -123,10 +127,8 @@ struct StoreListAgeTests {
     }
 
     @Test func `S4: a change accepted just before its item is replaced or removed is not undone`() async throws {
-        let store = store()
-        let processor = StoreSyncProcessor(list: list, store: store)
-        let synchronizer = OneWaySynchronizer(processor: processor)
-        try await synchronizer.sync()
+        let (store, synchronizer) = try await synced()
+        let processor = synchronizer.processor
         _ = try await processor.sourceList()
         await store["p0"].update(Photo(key: "p0", version: 7))
         await #expect(throws: SyncError.self) { try await processor.remove(["p0"]) }
@@ -141,9 +143,8 @@ struct StoreListAgeTests {
     }
 
     @Test func `S4: content that a younger request has brought just before its item is replaced stays, and may be removed`() async throws {
-        let store = store()
-        let processor = StoreSyncProcessor(list: list, store: store)
-        try await OneWaySynchronizer(processor: processor).sync()
+        let (store, synchronizer) = try await synced()
+        let processor = synchronizer.processor
         _ = try await processor.sourceList()
         origin.update { $0.photos[3].version = 2 }
         await store["p3"].refresh()
@@ -154,9 +155,7 @@ struct StoreListAgeTests {
     }
 
     @Test func `S4: an item of the list replaces content of a request that is older than the list`() async throws {
-        let store = store()
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
+        let (store, synchronizer) = try await synced()
         origin.update { ($0.isContentHeld, $0.fetches) = (true, 0) }
         let refresh = Task { await store["p3"].refresh() }
         try await origin.wait { $0.fetches == 1 ? () : nil }
@@ -178,33 +177,18 @@ struct StoreListAgeTests {
         #expect(try await versions(store).count == 5)
     }
 
-    @Test func `S4: a plan leaves out changes accepted while its list was read`() async throws {
-        let store = store()
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
-        origin.update { ($0.isListHeld, $0.listRequests) = (true, 0) }
-        let plan = Task { try await synchronizer.plan() }
-        try await origin.wait { $0.listRequests == 1 ? () : nil }
-        await store["p1"].update(Photo(key: "p1", version: 2))
-        await store["new"].update(Photo(key: "new", version: 1))
-        origin.update { $0.isListHeld = false }
-        let found = try await plan.value
-        #expect(found.removals.isEmpty && found.updates.isEmpty)
-        #expect(found.leftOut == ["p1"])
-    }
-
-    @Test func `S4: plans beside each other know the ages of their own lists`() async throws {
-        let store = store()
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
+    @Test func `S4: a plan leaves out changes accepted while its list was read, and a plan beside it those of its own list`() async throws {
+        let (store, synchronizer) = try await synced()
         origin.update { ($0.isListHeld, $0.listRequests) = (true, 0) }
         let older = Task { try await synchronizer.plan() }
         try await origin.wait { $0.listRequests == 1 ? () : nil }
         await store["p1"].update(Photo(key: "p1", version: 2))
+        await store["new"].update(Photo(key: "new", version: 1))
         let younger = Task { try await synchronizer.plan() }
         try await origin.wait { $0.listRequests == 2 ? () : nil }
         origin.update { $0.isListHeld = false }
-        #expect(try await older.value.leftOut == ["p1"])
+        let found = try await older.value
+        #expect(found.removals.isEmpty && found.updates.isEmpty && found.leftOut == ["p1"])
         #expect(try await younger.value.updates.map(\.item.key) == ["p1"])
     }
 
@@ -264,9 +248,7 @@ struct StoreListAgeTests {
     }
 
     @Test func `S4: an item of the list does not replace content that a younger request has brought`() async throws {
-        let store = store()
-        let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: list, store: store))
-        try await synchronizer.sync()
+        let (store, synchronizer) = try await synced()
         let report = try await pass(synchronizer) {
             origin.update { $0.photos[3].version = 2 }
             await store["p3"].refresh()

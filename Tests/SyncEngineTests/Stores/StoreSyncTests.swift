@@ -172,8 +172,7 @@ struct StoreSyncTests {
     @Test func `S2: a cacher that cannot list its keys fails the inventory without changes`() async throws {
         let store = store(UnlistedCacher())
         let error = await syncError { try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store)).sync() }
-        #expect(error?.code == .stageFailed)
-        #expect(error?.stage == .localInventory)
+        #expect((error?.code, error?.stage) == (.stageFailed, .localInventory))
         #expect((error?.underlyingError as? StoreError)?.code == .cannotEnumerate)
     }
 

@@ -35,6 +35,12 @@ final class Bench: SyncProcessor {
         var source: [Thing] = []
         var local: [Int: Int] = [:]
         var edited: Set<Int> = []
+        /// Keys with failing removals; a call removes its smaller keys first.
+        var stuck: Set<Int> = []
+        /// Items that the inventory skips.
+        var skipped: [SyncRefusal<Int>] = []
+        /// Downloads that are held back and not installed, unless shared content is allowed.
+        var heldBack: [SyncRefusal<Int>] = []
         var calls: [Call] = []
         var running = 0
         var mostRunning = 0
@@ -58,13 +64,14 @@ final class Bench: SyncProcessor {
     /// Called with the number of each page before it is returned, and before the end of the pages.
     let onPage: @Sendable (Int) async throws -> Void
     let refuses: Set<Int>
-    /// The items that must be downloaded if their version differs; `nil` for all items.
-    let needs: Set<Int>?
+    /// Whether an item of the list must be downloaded if its version differs; may throw.
+    let needs: @Sendable (Int) throws -> Bool
     /// Chooses the downloads of a plan.
     let prepares: @Sendable (SyncPlan<Thing>) -> [SyncPlan<Thing>.Download]
 
     init(
-        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
+        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [],
+        needs: @escaping @Sendable (Int) throws -> Bool = { _ in true },
         list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
         checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
         onPage: @escaping @Sendable (Int) async throws -> Void = { _ in },
@@ -134,10 +141,12 @@ final class Bench: SyncProcessor {
         try await note(.inventory)
         let state = state.current
         let entries = state.local.map { LocalEntry<Thing>($0.key, version: $0.value, isEdited: state.edited.contains($0.key)) }
-        return LocalInventory(order == .unsorted ? entries : entries.sorted { $0.key < $1.key }, order: order)
+        var inventory = LocalInventory(order == .unsorted ? entries : entries.sorted { $0.key < $1.key }, order: order)
+        inventory.skipped = state.skipped
+        return inventory
     }
 
-    func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool { needs?.contains(item.key) ?? true }
+    func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool { try needs(item.key) }
 
     func refusals(among items: [Thing]) async throws -> [SyncRefusal<Int>] {
         items.filter { refuses.contains($0.key) }.map { SyncRefusal($0.key, because: Trouble.lasting) }
@@ -160,12 +169,21 @@ final class Bench: SyncProcessor {
         }
     }
 
+    func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Int>] {
+        overrides.contains(.sharedContent) ? [] : state.read { $0.heldBack }
+    }
+
     func remove(_ keys: Set<Int>) async throws {
         try await note(.remove(keys))
-        state.update { state in
-            for key in keys { state.local[key] = nil }
-            state.edited.subtract(keys)
+        let isStuck = state.update { state in
+            for key in keys.sorted() {
+                if state.stuck.contains(key) { return true }
+                state.local[key] = nil
+                state.edited.remove(key)
+            }
+            return false
         }
+        if isStuck { throw Trouble.lasting }
     }
 
     struct Pages: SourceList {
@@ -219,6 +237,36 @@ struct Interposed<Base: SyncProcessor>: SyncProcessor {
         try beforeRemoval(keys)
         try await base.remove(keys)
     }
+}
+
+extension OneWaySynchronizer<Bench> {
+    /// Begins a pass, and returns its caller when the pass is suspended in a call.
+    func begin(heldIn call: Bench.Call) async throws -> Task<SyncReport, any Error> {
+        processor.hold(call)
+        let caller = Task { try await sync() }
+        try await processor.waiting(call)
+        return caller
+    }
+}
+
+/// Items in memory, as the local side of any list.
+struct LocalItems<Source: SourceList>: SyncProcessor {
+    typealias Item = Source.Item
+
+    let list: Source
+    let versions: WatchedState<[Item.Key: Item.Version]>
+
+    init(_ list: Source, versions: [Item.Key: Item.Version] = [:]) {
+        self.list = list
+        self.versions = WatchedState(versions)
+    }
+
+    func sourceList() async throws -> Source { list }
+    func localInventory() async throws -> LocalInventory<Item> {
+        LocalInventory(versions.current.map { LocalEntry($0.key, version: $0.value) }.sorted { $0.key < $1.key }, order: list.order)
+    }
+    func downloadContent(of item: Item) async throws { versions.update { $0[item.key] = item.version } }
+    func remove(_ keys: Set<Item.Key>) async throws { versions.update { versions in for key in keys { versions[key] = nil } } }
 }
 
 /// A gate that ignores cancellation, like a call that does not check for it.
