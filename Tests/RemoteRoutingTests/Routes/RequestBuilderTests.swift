@@ -174,13 +174,9 @@ struct RequestBuilderTests {
         #expect(try builder().request(for: route).fields.values(of: "Content-Type") == ["application/x"])
     }
 
-    @Test(arguments: [HTTPMethod.head, HTTPMethod(rawValue: "TRACE")!])
-    func `a body is refused if its method allows none`(method: HTTPMethod) throws {
-        #expect(try code(Route(path: "/", method: method, body: .data(Data()))) == .bodyNotAllowed)
-    }
-
-    @Test func `a tunnel is refused`() throws {
-        #expect(try code(Route(path: "/", method: try #require(HTTPMethod(rawValue: "connect")))) == .unsupportedMethod)
+    @Test(arguments: [("HEAD", RouteFault.Code.bodyNotAllowed), ("TRACE", .bodyNotAllowed), ("connect", .unsupportedMethod)])
+    func `a body is refused if its method allows none, and a tunnel always`(method: String, expected: RouteFault.Code) throws {
+        #expect(try code(Route(path: "/", method: try #require(HTTPMethod(rawValue: method)), body: .data(Data()))) == expected)
     }
 
     @Test func `options become fields`() throws {
@@ -197,29 +193,25 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [
-        ("users", "api.example.com", "the path", "begin with a slash"),
-        ("/users", "127.0.0.1:8080/v1", "the host", "needs a scheme"),
+        ("users", "api.example.com", RouteFault(.relativePath, in: "path", "begin with a slash")),
+        ("/a/../b", "api.example.com", RouteFault(.dotSegment, in: "path", "check the value")),
+        ("/users", "127.0.0.1:8080/v1", RouteFault(.invalidOrigin, in: "host", "needs a scheme")),
     ])
-    func `the error of an invalid request names the faulty part once`(
-        path: String, host: String, part: String, advice: String
+    func `the error of an invalid request names the faulty part once, and ends with the code of its fault`(
+        path: String, host: String, fault: RouteFault
     ) async throws {
         let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
         let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: RoutePath(stringLiteral: path))) }
         #expect(error.code == .invalidRoute)
-        #expect(error.description.contains("nothing was sent because of \(part): "))
-        #expect(error.description.ranges(of: advice).count == 1)
+        #expect(error.description.contains("nothing was sent because of the \(fault.part): "))
+        #expect(error.description.ranges(of: fault.message).count == 1)
+        #expect(error.description.hasSuffix(" (RouteFault.\(fault.code.rawValue))"))
     }
 
     @Test func `a fault names the part, the reason and the remedy`() {
         let fault = RouteFault(.dotSegment, in: "path", "do this")
         #expect("\(fault)" == "RouteFault.dotSegment in the path: do this")
         #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
-    }
-
-    @Test func `the error of an invalid request ends with the code of its fault`() async throws {
-        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
-        let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: "/a/../b")) }
-        #expect(error.description.hasSuffix(" (RouteFault.dotSegment)"))
     }
 
     @Test func `an error of the first attempt does not mention attempts`() async throws {
