@@ -92,13 +92,6 @@ struct TrustTests {
 
     // MARK: Connections are not shared
 
-    @Test func `W8: hosts with the same options share connections`() async throws {
-        let bench = try TrustBench()
-        let transport = try RealTransport.curl.make()
-        for _ in 0..<5 { _ = try await bench.host(over: transport).data(for: Route(path: "/x")) }
-        #expect(bench.front.record.accepted == 1)
-    }
-
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
     func `W8: a host with other options reuses neither connections nor sessions`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
@@ -245,13 +238,16 @@ struct TrustTests {
         #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
     }
 
-    @Test func `W2: over TLS, an unsafe request has a fresh connection, and other requests reuse one`() async throws {
+    @Test func `W2, W8: over TLS, unsafe requests have fresh connections, and hosts with the same options share one for others`()
+        async throws
+    {
         let bench = try TrustBench()
-        let host = try bench.host()
-        for method in [HTTPMethod.get, .put, .delete, .get] { _ = try await host.data(for: Route(path: "/x", method: method)) }
+        let transport = try RealTransport.curl.make()
+        func send(_ route: Route) async throws { try await bench.host(over: transport).send(route) }
+        for method in [HTTPMethod.get, .put, .delete, .get] { try await send(Route(path: "/x", method: method)) }
         #expect(bench.front.record.accepted == 1)
         for count in 2...4 {
-            _ = try await host.data(for: Self.post)
+            try await send(Self.post)
             #expect(bench.front.record.accepted == count)
         }
     }

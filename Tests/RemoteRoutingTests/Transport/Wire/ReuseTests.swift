@@ -58,18 +58,6 @@ struct ReuseTests {
         }
     }
 
-    @Test(arguments: [HTTPMethod.put, .delete, .get])
-    func `W2: a repeatable request survives a closing connection`(_ method: HTTPMethod) async throws {
-        let origin = try LoopbackOrigin { .text($0.path) }
-        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeOnNextRequest) }
-        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        for _ in 1...10 {
-            _ = try await host.data(for: Route(path: "/warm"))
-            let body = method == .put ? RouteBody.data(Data(count: 100_000)) : .none
-            #expect(try await host.data(for: Route(path: "/x", method: method, body: body)) == Data("/x".utf8))
-        }
-    }
-
     @Test func `W2: unsafe requests reuse connections`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let host = try RealTransport.curl.host(origin.port)
