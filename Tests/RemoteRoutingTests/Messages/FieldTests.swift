@@ -75,9 +75,7 @@ struct RetryAfterTests {
     }
 
     @Test(arguments: [("Sun, 06 Nov 1994 08:49:37 GMT", [-86_400, 0, 86_400, 1e9]), ("yesterday", [0])])
-    func `C24: a date in Retry-After counts from a valid Date of the response, otherwise from this machine's clock`(
-        date: String, offsets: [TimeInterval]
-    ) throws {
+    func `C24: a date in Retry-After counts from a valid Date, otherwise from this clock`(date: String, offsets: [TimeInterval]) throws {
         let fields = try fields(["Date": date, "Retry-After": "Sun, 06 Nov 1994 08:51:37 GMT"])
         for offset in offsets { #expect(RetryAfter.delay(in: fields, now: now.addingTimeInterval(offset)) == .seconds(120)) }
     }

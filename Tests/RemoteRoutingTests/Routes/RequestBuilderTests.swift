@@ -197,9 +197,7 @@ struct RequestBuilderTests {
         ("/a/../b", "api.example.com", RouteFault(.dotSegment, in: "path", "check the value")),
         ("/users", "127.0.0.1:8080/v1", RouteFault(.invalidOrigin, in: "host", "needs a scheme")),
     ])
-    func `the error of an invalid request names the faulty part once, and ends with the code of its fault`(
-        path: String, host: String, fault: RouteFault
-    ) async throws {
+    func `an error of a route names the faulty part once, and its code last`(path: String, host: String, fault: RouteFault) async throws {
         let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
         let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: RoutePath(stringLiteral: path))) }
         #expect(error.code == .invalidRoute)

@@ -69,9 +69,7 @@ struct RouteSpellingTests {
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
     }
 
-    @Test func `neither a wrong member in an extension, a refined protocol or a generic type nor a body without a method compiles`()
-        async throws
-    {
+    @Test func `neither wrong members of extensions, refined protocols and generics nor bodies without a method compile`() async throws {
         let compiler = try #require(SwiftCompiler.found)
         let found = try await compiler.diagnostics(
             of: """

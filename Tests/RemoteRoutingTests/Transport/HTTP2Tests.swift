@@ -171,9 +171,7 @@ struct HTTP2Tests {
 struct HTTP2FaultTests {
     @Test(
         arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close", "garbage", "no-status", "short"])
-    func `W1, W2, W9, H18: a reset stream, an ended connection and malformed frames are typed errors, and the request may have arrived`(
-        _ method: HTTPMethod, _ plan: String
-    ) async throws {
+    func `W1, W2, W9, H18: a request with a broken response may have arrived`(_ method: HTTPMethod, _ plan: String) async throws {
         let (server, host) = try await FrameServer.serving(plan)
         let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
         #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")
@@ -237,9 +235,7 @@ struct HTTP2FaultTests {
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
     }
 
-    @Test(.timeLimit(.minutes(hangMinutes))) func `W9, W13: canceling resets the streams, or ends a connection without other users`()
-        async throws
-    {
+    @Test func `W9, W13: canceling resets the streams, or ends a connection without other users`() async throws {
         let (server, host) = try await FrameServer.serving("never")
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
         try await server.wait(for: 20, "R")

@@ -27,9 +27,7 @@ struct ProxyOptionTests {
         #expect("\(ProxyOptions.system), \(ProxyOptions.none)" == "the system's proxy, no proxy")
     }
 
-    @Test func `H14, W9, W11: a transport without proxy support, or that cannot turn off HTTP 2, refuses the option before sending`()
-        async throws
-    {
+    @Test func `H14, W9, W11: a transport refuses a proxy or a version of HTTP that it cannot use before it sends`() async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try RealTransport.urlSession.host(origin.port)
         let proxies = [ProxyOptions.none, .http("127.0.0.1", port: 1), .socks5("127.0.0.1", port: 1)]
@@ -125,9 +123,7 @@ struct ProxyTests {
     }
 
     @Test(arguments: ["http", "https", "socks"], [nil, ProxyOptions.Credentials(user: "ada", password: "cr et wrong")])
-    func `W11: a proxy that requires credentials has a separate error code`(_ way: String, _ credentials: ProxyOptions.Credentials?)
-        async throws
-    {
+    func `W11: a proxy that requires credentials has its own code`(_ way: String, _ credentials: ProxyOptions.Credentials?) async throws {
         let proxy = try LoopbackProxy(wanting: way == "socks" ? "ada:right" : "Basic right")
         let options: ProxyOptions =
             way == "socks"

@@ -15,9 +15,7 @@ struct OwnedConnectionTests {
     private static let right = "Basic " + Data("ada:right".utf8).base64EncodedString()
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a connection opened with a client certificate is not reused without its key`(
-        _ version: TLSFront.Settings.Version
-    ) async throws {
+    func `W8: a connection with a client certificate is not reused without its key`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench.demanding(version)
         let transport = try RealTransport.curl.make()
         func host(key: URL, password: String? = nil) throws -> RemoteHost {

@@ -154,9 +154,7 @@ struct TLSOptionsTests {
     ]
 
     @Test(arguments: changes.indices)
-    func `H14: options that a transport cannot apply are refused before anything is sent, and transports for tests accept them`(
-        _ index: Int
-    ) async throws {
+    func `H14: options that a transport cannot apply are refused before anything is sent`(_ index: Int) async throws {
         var changed = TLSOptions()
         try Self.changes[index](&changed)
         let tls = changed
@@ -243,14 +241,12 @@ struct TLSOptionsTests {
             (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
             (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
         ] as [(Int32, String, Int, RemoteError.Code)])
-    func `W8: libcurl's failures are distinguished`(
-        _ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code
-    ) throws {
+    func `W8: libcurl's failures are distinguished`(number: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) throws {
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
         tls.clientCertificate = try Self.clientCertificate
         let failure = TransportFailure(
-            curlCode: curlCode, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
+            curlCode: number, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
         #expect(failure.code == code)
     }
 
@@ -297,7 +293,7 @@ struct SystemTrustTests {
         return try await host.data(for: Route(path: "/page"))
     }
 
-    @Test func `W8: an own authority is trusted, and no other`() async throws {
+    @Test func `W8: an own authority and a pinned key are trusted, and no others`() async throws {
         let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
         #expect(try await body(of: server) { _ in } == OpenSSLServer.body)
         let error = try await remoteError {
@@ -306,23 +302,17 @@ struct SystemTrustTests {
         #expect(error.code == .certificateUntrusted && !error.mayHaveArrived)
         // Without an own authority, the system's are trusted.
         #expect(try await remoteError { _ = try await body(of: server) { $0.authorities = nil } }.code == .certificateUntrusted)
-    }
-
-    @Test func `W8: a pinned key is accepted, and another is refused`() async throws {
-        let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
         let (right, wrong) = (try certificates.pin(.good), try certificates.pin(.rotated))
         #expect(try await body(of: server) { $0.pins = [wrong, right] } == OpenSSLServer.body)
-        let error = try await remoteError { _ = try await body(of: server) { $0.pins = [wrong] } }
-        #expect(error.code == .pinMismatch && !error.mayHaveArrived)
+        let mismatch = try await remoteError { _ = try await body(of: server) { $0.pins = [wrong] } }
+        #expect(mismatch.code == .pinMismatch && !mismatch.mayHaveArrived)
     }
 
     @Test(arguments: [
         (TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted),
         (.foreign, .certificateUntrusted),
     ])
-    func `W8: a pin does not replace a valid certificate of an own authority`(
-        _ name: TestCertificates.Name, _ code: RemoteError.Code
-    ) async throws {
+    func `W8: a pin does not replace a valid certificate`(_ name: TestCertificates.Name, _ code: RemoteError.Code) async throws {
         let server = try OpenSSLServer(certificates.certificate(name), key: certificates.key(name))
         let pins: Set = name == .misnamed ? [] : [try certificates.pin(name)]
         #expect(try await remoteError { _ = try await body(of: server) { $0.pins = pins } }.code == code)

@@ -145,21 +145,21 @@ struct TrustTests {
     // MARK: Client certificates
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a server that requires a client certificate gets it`(_ version: TLSFront.Settings.Version) async throws {
+    func `W8: a client certificate is sent on demand, and a refusal has its own code`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench.demanding(version)
+        for name in [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned] {
+            let error = try await remoteError { try await bench.host(bench.client(name)).send(Self.post) }
+            #expect(error.code == .clientCertificateRefused, "\(name): \(error) \(String(describing: error.underlyingError))")
+            #expect(!error.isRetryable && !error.allowsStale, "\(name): \(error)")
+        }
+        let error = try await remoteError { try await bench.host().send(Self.post) }
+        // In TLS 1.2 every failed handshake has the same alert.
+        #expect(error.code == (version == .tls13 ? .clientCertificateRefused : .tlsFailed), "\(error)")
+        #expect(version == .tls13 || error.message.contains("it may require a client certificate"))
+        #expect(bench.origin.requests.isEmpty)
         let plain = try bench.host(bench.client())
         let encrypted = try bench.host(bench.client(key: bench.certificates.encryptedKey, password: "geheim"))
         for host in [plain, encrypted] { for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) } }
-    }
-
-    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
-    func `W8: a refused client certificate has a separate error code`(
-        _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
-    ) async throws {
-        let bench = try TrustBench.demanding(version)
-        let error = try await remoteError { try await bench.host(bench.client(name)).send(Self.post) }
-        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        #expect(!error.isRetryable && !error.allowsStale && bench.origin.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: [0, 3, 3_000_000])
@@ -171,17 +171,6 @@ struct TrustTests {
             #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
             #expect(!error.allowsStale)
         }
-    }
-
-    @Test func `W8: a server that requires a client certificate reports it`() async throws {
-        let bench = try TrustBench.demanding(.tls13)
-        let error = try await remoteError { try await bench.host().send(Self.post) }
-        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        // In TLS 1.2 every failed handshake has the same alert.
-        let older = try TrustBench.demanding(.tls12)
-        let general = try await remoteError { try await older.host().send(Self.post) }
-        #expect(general.code == .tlsFailed && general.message.contains("it may require a client certificate"))
-        #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
     }
 
     @Test func `W8: a mismatched key or password is an options error`() async throws {
@@ -238,9 +227,7 @@ struct TrustTests {
         #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
     }
 
-    @Test func `W2, W8: over TLS, unsafe requests have fresh connections, and hosts with the same options share one for others`()
-        async throws
-    {
+    @Test func `W2, W8: over TLS, hosts with the same options share a connection, except for unsafe requests`() async throws {
         let bench = try TrustBench()
         let transport = try RealTransport.curl.make()
         func send(_ route: Route) async throws { try await bench.host(over: transport).send(route) }
@@ -253,9 +240,7 @@ struct TrustTests {
     }
 
     @Test(arguments: ReuseTests.unsafe, [true, false])
-    func `W2: over TLS, a closed connection does not fail an unsafe request, which arrives once`(
-        _ form: ReuseTests.Form, _ announcesEnd: Bool
-    ) async throws {
+    func `W2: over TLS, a request after a closed connection arrives once`(_ form: ReuseTests.Form, _ announcesEnd: Bool) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let bench = try TrustBench(to: origin) { $0.announcesEnd = announcesEnd }

@@ -97,9 +97,7 @@ struct ContentCodingTests {
     }
 
     @Test(arguments: codings, [true, false])
-    func `W7, H24: responses with an offered coding are decoded, and truncated ones are errors although their framing is complete`(
-        _ coding: ContentCoding, _ chunked: Bool
-    ) async throws {
+    func `W7, H24: coded responses are decoded, and truncated ones are errors`(_ coding: ContentCoding, _ chunked: Bool) async throws {
         let body = try self.body(coding)
         // Brotli has no members.
         let (whole, text) = coding == .br ? (body, Self.text) : (body + body, Self.text + Self.text)

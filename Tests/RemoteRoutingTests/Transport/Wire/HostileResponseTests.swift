@@ -53,21 +53,16 @@ struct HostileResponseTests {
     @Test(arguments: [302, 307])
     func `W3: a redirect with an endless body is followed at its head`(_ status: Int) async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
-        origin.on(.get, "/endless") { _ in
-            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 11).with(status: status).setting("Location", to: "/end")
-                .framed(.chunked(bytes: 65_536))
-        }
-        origin.on(.get, "/long") { _ in
-            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 11).with(status: status).setting("Location", to: "/end")
-        }
-        // Within the limit of a response body, but beyond the limit of a redirect body.
-        origin.on(.get, "/medium") { _ in
-            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 250).with(status: status).setting("Location", to: "/end")
+        // The medium one is within the limit of a response body, but beyond the limit of a redirect body.
+        for (path, times) in [("/endless", 1 << 11), ("/long", 1 << 11), ("/medium", 250)] {
+            let redirect = LoopbackOrigin.Response.repeating(Data(count: 65_536), times: times).with(status: status)
+                .setting("Location", to: "/end")
+            origin.on(.get, path) { _ in path == "/endless" ? redirect.framed(.chunked(bytes: 65_536)) : redirect }
         }
         origin.on(.get, "/short") { _ in .redirect(to: "/end", status: status).misbehaving(.declareLengths([30]), .closeSilently) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        for path in ["/endless", "/long", "/medium", "/short"] {
-            #expect(try await host.data(for: Route(path: RoutePath(stringLiteral: path))) == Data("end".utf8))
+        for path in ["/endless", "/long", "/medium", "/short"] as [RoutePath] {
+            #expect(try await host.data(for: Route(path: path)) == Data("end".utf8))
         }
         try await origin.waitUntil { $0.requests(to: "/endless").first?.ending == .clientLeft }
         try await origin.waitUntil { $0.requests(to: "/medium").first?.ending != nil }
@@ -111,9 +106,7 @@ struct HostileConnectionTests {
     private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 
     @Test(arguments: heads, [HTTPMethod.get, .head, .put, .delete, .post])
-    func `W2: bytes that arrive after a response are never the response of the next request`(_ head: String, _ method: HTTPMethod)
-        async throws
-    {
+    func `W2: bytes after a response are never the response of the next request`(_ head: String, _ method: HTTPMethod) async throws {
         let mayGo = DispatchSemaphore(value: 0)
         let isSent = WatchedState(false)
         let server = try RawServer { connection in

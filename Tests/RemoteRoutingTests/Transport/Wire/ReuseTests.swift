@@ -23,9 +23,7 @@ struct ReuseTests {
     ]
 
     @Test(arguments: unsafe, part(of: [0, 50, 200, 1000, 2000, 5000, 20_000], each: 3))
-    func `W2: an unsafe request arrives at most once, whenever the server closes the connection`(_ form: Form, _ microseconds: Int)
-        async throws
-    {
+    func `W2: an unsafe request arrives at most once, whenever its connection is closed`(_ form: Form, _ microseconds: Int) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }

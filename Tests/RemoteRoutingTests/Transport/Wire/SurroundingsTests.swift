@@ -250,9 +250,7 @@ struct LookupTests {
     @Test(
         .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
         arguments: [([], "true"), (["VERSION=0x074f01", "NAME=\"7.79.1\""], "true"), ([], "ulimit -n 40")] as [([String], String)])
-    func `H6, H13, W14: a name lookup without an end delays no deadline, no cancellation and no other exchange, with few descriptors too`(
-        _ macros: [String], _ setup: String
-    ) async throws {
+    func `H6, H13, W14: an endless lookup delays nothing else, with few descriptors too`(_ macros: [String], _ setup: String) async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let lines = try await lookups("names", of: origin, defining: macros, after: setup)
         #expect(lines == Array(repeating: "overallTimedOut", count: 3) + ["x", "cancelled", "x"])
