@@ -6,13 +6,15 @@ import Testing
 /// Parsing of response heads, line by line.
 @Suite
 struct HeadReaderTests {
-    private static let url = URL(filePath: "/")
-
     private func read(_ text: String, offersHTTP2: Bool = true) throws -> HTTPResponse? {
-        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: offersHTTP2)
+        try read(Array(text.utf8), offersHTTP2: offersHTTP2)
+    }
+
+    private func read(_ bytes: [UInt8], offersHTTP2: Bool = true) throws -> HTTPResponse? {
+        var reader = HeadReader(url: URL(filePath: "/"), offersHTTP2: offersHTTP2)
         var found: HTTPResponse?
         var line: [UInt8] = []
-        for byte in Array(text.utf8) {
+        for byte in bytes {
             line.append(byte)
             guard byte == 0x0A else { continue }
             if let head = try line.withUnsafeBytes({ try reader.take($0) }) { found = head }
@@ -23,12 +25,7 @@ struct HeadReaderTests {
 
     /// Reads a head of one field; its value need not be text.
     private func head(_ name: String, _ value: [UInt8]) throws -> HTTPResponse? {
-        var reader = HeadReader(url: HeadReaderTests.url, offersHTTP2: true)
-        var head: HTTPResponse?
-        for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("\(name): ".utf8) + value + [0x0D, 0x0A], [0x0D, 0x0A]] {
-            head = try line.withUnsafeBytes { try reader.take($0) }
-        }
-        return head
+        try read(Array("HTTP/1.1 200 OK\r\n\(name): ".utf8) + value + Array("\r\n\r\n".utf8))
     }
 
     @Test func `a head contains its status and its fields in order`() throws {

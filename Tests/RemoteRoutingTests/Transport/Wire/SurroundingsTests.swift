@@ -333,14 +333,11 @@ struct LibraryTests {
     }
 
     @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
-    func `an invalid libcurl is refused with the reason`(_ path: String) {
+    func `W1: an invalid libcurl is refused with the reason, which the host names beside URLSession`(_ path: String) {
         let failure = #expect(throws: TransportFailure.self) { try CurlTransport(width: 4, path: path) }
         #expect(failure?.code == .unsupported && failure?.message == "\(path) cannot be loaded; install libcurl 7.66 or newer")
-    }
-
-    @Test func `W1: a host without libcurl names URLSession and the reason`() {
-        let transport = SystemTransport.make(libcurl: "/nowhere/libcurl.so.4")
-        #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
+        let host = RemoteHost("a.example", transport: SystemTransport.make(libcurl: path))
+        #expect("\(host.transport)" == "URLSession (\(path) cannot be loaded)")
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
