@@ -77,32 +77,21 @@ struct HTTP2Tests {
         #expect(connections.count <= 400 / streams + 1 + connectionLimit(since: start), "\(connections.count)")
     }
 
-    @Test(arguments: [false, true])
-    func `W9: without HTTP 2, the version is HTTP 1.1`(_ isOffered: Bool) async throws {
-        // No request has a response before another one has arrived over a connection of its own.
-        let origin = try LoopbackOrigin()
-        origin.meet(2, .text("two"))
-        let server = try await NginxServer(http2: isOffered, upstream: origin.port)
-        let host = try secureHost(server.port) { $0.allowsHTTP2 = !isOffered }
-        let (bodies, versions) = try await burst(host, 20, path: "/up/x")
-        #expect(versions == [.http1_1] && bodies == ["two"])
-    }
-
-    @Test func `W4, W9: a slow first response of an HTTP 1 server delays no other response`() async throws {
+    @Test func `W4, W9: a slow first response delays no other response, with HTTP 2 and without it`() async throws {
         let gate = WatchedState(false)
         let origin = try LoopbackOrigin { request in
             if request.path == "/up/slow" { _ = try? await gate.wait { $0 ? () : nil } }
             return .text("done")
         }
-        for http2 in [false, true] {
+        for (isOffered, isAllowed) in [(false, true), (true, false), (true, true)] {
             gate.update { $0 = false }
-            let server = try await NginxServer(http2: http2, upstream: origin.port)
-            let host = try secureHost(server.port)
+            let server = try await NginxServer(http2: isOffered, upstream: origin.port)
+            let host = try secureHost(server.port) { $0.allowsHTTP2 = isAllowed }
             origin.forget()
             let slow = Task { try await host.data(for: Route(path: "/up/slow")) }
             try await origin.waitUntil { $0.requests.contains { $0.path == "/up/slow" } }
             let (bodies, versions) = try await burst(host, 50, path: "/up/x")
-            #expect(bodies == ["done"] && versions == [http2 ? .http2 : .http1_1])
+            #expect(bodies == ["done"] && versions == [isOffered && isAllowed ? .http2 : .http1_1])
             gate.update { $0 = true }
             _ = try await slow.value
         }
