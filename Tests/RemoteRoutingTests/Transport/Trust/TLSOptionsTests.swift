@@ -264,17 +264,6 @@ struct TLSOptionsTests {
 /// Pins and own authorities on the transport that applies them on each system, against OpenSSL's own server.
 @Suite(.enabled(if: TestCertificates.problem == nil, "\(TestCertificates.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct SystemTrustTests {
-    /// The transport that applies TLS options on this system.
-    private static var transport: any Transport {
-        get throws {
-            #if os(Linux)
-            try RealTransport.curl.make()
-            #else
-            try RealTransport.urlSession.make()
-            #endif
-        }
-    }
-
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.made.get() }
@@ -283,7 +272,8 @@ struct SystemTrustTests {
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(contentsOf: certificates.authority)
         try change(&tls)
-        let transport = try Self.transport
+        // libcurl where it is available; URLSession applies these options on other systems.
+        let transport: any Transport = try #require(RealTransport.available.last).make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", port: server.port), transport: transport).with {
             $0.tls = tls
             // The server may still be starting.
