@@ -8,14 +8,7 @@ import Trials
 struct BodyTests {
     private let encoder = BodyEncoder(style: ParameterStyle(dates: .secondsSince1970), makeJSONEncoder: { JSONEncoder() })
 
-    private func code(_ body: RouteBody) -> RouteFault.Code? {
-        do {
-            _ = try encoder.encode(body)
-            return nil
-        } catch {
-            return error.code
-        }
-    }
+    private func code(_ body: RouteBody) -> RouteFault.Code? { faultCode { () throws(RouteFault) in try encoder.encode(body) } }
 
     @Test func `fields are encoded as JSON in order`() throws {
         let fields: Parameters = [

@@ -14,12 +14,8 @@ struct RequestBuilderTests {
     }
 
     private func code(_ route: some Routable, defaults: Headers = [:]) throws -> RouteFault.Code? {
-        do {
-            _ = try builder(defaults: defaults).request(for: route)
-            return nil
-        } catch let fault as RouteFault {
-            return fault.code
-        }
+        let builder = try builder(defaults: defaults)
+        return faultCode { () throws(RouteFault) in try builder.request(for: route) }
     }
 
     @Test func `a route becomes a request`() throws {
@@ -217,6 +213,12 @@ struct RequestBuilderTests {
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.attempts == 1 && !error.description.contains("attempt"))
     }
+}
+
+/// The code of the fault that an operation throws; `nil` if it throws none.
+func faultCode<Result>(_ operation: () throws(RouteFault) -> Result) -> RouteFault.Code? {
+    do { _ = try operation() } catch { return error.code }
+    return nil
 }
 
 /// Reads all bytes of a body; `nil` without a body.

@@ -231,14 +231,7 @@ extension RouteSpellingTests.Conditional where Element: Encodable {
 }
 
 struct RoutePathTests {
-    private func code(_ path: RoutePath) -> RouteFault.Code? {
-        do {
-            _ = try path.encoded()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
+    private func code(_ path: RoutePath) -> RouteFault.Code? { faultCode { () throws(RouteFault) in try path.encoded() } }
 
     @Test(arguments: 0...255)
     func `H2: no byte of a value opens a segment, a query or a fragment`(byte: Int) throws {
