@@ -304,7 +304,7 @@ struct SystemTrustTests {
     ])
     func `W8: a pin does not replace a valid certificate`(_ name: TestCertificates.Name, _ code: RemoteError.Code) async throws {
         let server = try OpenSSLServer(certificates.certificate(name), key: certificates.key(name))
-        let pins: Set = name == .misnamed ? [] : [try certificates.pin(name)]
+        let pins: Set<TLSOptions.Pin> = name == .misnamed ? [] : [try certificates.pin(name)]
         #expect(try await remoteError { _ = try await body(of: server) { $0.pins = pins } }.code == code)
     }
 }
