@@ -8,63 +8,59 @@ import Trials
 /// Compiles declarations that resemble those of a route.
 @Suite(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
 struct RouteSpellingTests {
-    /// A member that a route cannot have, and the protocol that the error names or a part of its message.
-    private static let mistakes: [(member: String, remedy: String)] = [
-        (#"var method: String { "POST" }"#, "_MethodMustBeHTTPMethod"), (#"let method = "POST""#, "_MethodMustBeHTTPMethod"),
-        ("var method: HTTPMethod? { .post }", "_MethodMustBeHTTPMethod"),
-        (#"private var method: String { "POST" }"#, "_MethodMustBeHTTPMethod"),
-        ("var query: [URLQueryItem] { [] }", "_QueryMustBeParameters"), ("var query: [String: String] { [:] }", "_QueryMustBeParameters"),
-        ("var headers: [String: String] { [:] }", "_HeadersMustBeHeaders"), ("var body: Data { Data() }", "_BodyMustBeRouteBody"),
-        ("let body: String", "_BodyMustBeRouteBody"), ("var body: RouteBody? { nil }", "_BodyMustBeRouteBody"),
-        ("var body: RouteBody { get throws { .none } }", "_RoutePropertyMustNotThrow"),
-        ("var method: HTTPMethod { get throws { .post } }", "_RoutePropertyMustNotThrow"),
-        ("var query: Parameters { get throws { [:] } }", "_RoutePropertyMustNotThrow"),
-        ("var headers: Headers { get throws { [:] } }", "_RoutePropertyMustNotThrow"),
-        ("var options: RouteOptions { get throws { RouteOptions() } }", "_RoutePropertyMustNotThrow"),
-        ("var options: [String: Bool] { [:] }", "_OptionsMustBeRouteOptions"), ("var parameters: Parameters { [:] }", "_MustBeQueryOrBody"),
-        ("var parameters: [String: String] { [:] }", "_MustBeQueryOrBody"),
-        ("private let parameters: Parameters = [:]", "_MustBeQueryOrBody"), ("var queryItems: [URLQueryItem] { [] }", "_MustBeNamedQuery"),
-        ("var queryParameters: Parameters { [:] }", "_MustBeNamedQuery"), ("var header: Headers { [:] }", "_MustBeNamedHeaders"),
-        ("var httpMethod: HTTPMethod { .post }", "_MustBeNamedMethod"), ("var httpBody: Data? { nil }", "_MustBeNamedBody"),
-        ("var requiresAuth: Bool { false }", "_MustBeInOptions"),
-        ("var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }", "_MustBeInOptions"),
-        ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_MustBeInOptions"),
-        ("var responseLimit: Int { 5 }", "_MustBeInOptions"),
-        ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_MustBeInOptions"),
-        ("var tags: RouteTags { RouteOptions().tags }", "tags are set in the options of a route"),
-        ("var accept: MimeType { .json }", "accept is set in the options of a route"),
-        ("var accept: MimeType? { .json }", "accept is set in the options of a route"),
-        ("var idempotencyKey: RouteOptions.IdempotencyKey { .unique }", "an idempotency key is set in the options of a route"),
-        ("var idempotencyKey: RouteOptions.IdempotencyKey? { .unique }", "an idempotency key is set in the options of a route"),
-        ("var url: URL { URL(filePath: \"/\") }", "_MustBePathAndHost"),
-        ("var baseURL: URL { URL(filePath: \"/\") }", "_MustBePathAndHost"),
-        ("func method() -> HTTPMethod { .post }", "_RoutePropertyMustNotBeFunction"),
-        ("func query() -> Parameters { [:] }", "_RoutePropertyMustNotBeFunction"),
-        ("func headers() -> Headers { [:] }", "_RoutePropertyMustNotBeFunction"),
-        ("func body() -> RouteBody { .none }", "_RoutePropertyMustNotBeFunction"),
-        ("func body() throws -> RouteBody { .none }", "_RoutePropertyMustNotBeFunction"),
-        ("func options() -> RouteOptions { RouteOptions() }", "_RoutePropertyMustNotBeFunction"),
-        ("static let method = HTTPMethod.post", "_RoutePropertyMustNotBeStatic"),
-        ("static var query: Parameters { [:] }", "_RoutePropertyMustNotBeStatic"),
-        ("static let headers: Headers = [:]", "_RoutePropertyMustNotBeStatic"),
-        ("static var body: RouteBody { .none }", "_RoutePropertyMustNotBeStatic"),
-        ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
+    /// The protocol that an error names, or a part of its message, and members that a route cannot have.
+    private static let mistakes: [(remedy: String, members: [String])] = [
+        ("_MethodMustBeHTTPMethod", [#"var method: String { "POST" }"#, #"let method = "POST""#, "var method: HTTPMethod? { .post }"]),
+        ("_MethodMustBeHTTPMethod", [#"private var method: String { "POST" }"#]),
+        ("_QueryMustBeParameters", ["var query: [URLQueryItem] { [] }", "var query: [String: String] { [:] }"]),
+        ("_HeadersMustBeHeaders", ["var headers: [String: String] { [:] }"]),
+        ("_BodyMustBeRouteBody", ["var body: Data { Data() }", "let body: String", "var body: RouteBody? { nil }"]),
+        ("_RoutePropertyMustNotThrow", ["var body: RouteBody { get throws { .none } }"]),
+        ("_RoutePropertyMustNotThrow", ["var query: Parameters { get throws { [:] } }", "var headers: Headers { get throws { [:] } }"]),
+        ("_RoutePropertyMustNotThrow", ["var options: RouteOptions { get throws { RouteOptions() } }"]),
+        ("_RoutePropertyMustNotThrow", ["var method: HTTPMethod { get throws { .post } }"]),
+        ("_OptionsMustBeRouteOptions", ["var options: [String: Bool] { [:] }"]),
+        ("_MustBeQueryOrBody", ["var parameters: Parameters { [:] }", "var parameters: [String: String] { [:] }"]),
+        ("_MustBeQueryOrBody", ["private let parameters: Parameters = [:]"]),
+        ("_MustBeNamedQuery", ["var queryItems: [URLQueryItem] { [] }", "var queryParameters: Parameters { [:] }"]),
+        ("_MustBeNamedHeaders", ["var header: Headers { [:] }"]),
+        ("_MustBeNamedMethod", ["var httpMethod: HTTPMethod { .post }"]),
+        ("_MustBeNamedBody", ["var httpBody: Data? { nil }"]),
+        ("_MustBeInOptions", ["var requiresAuth: Bool { false }", "var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }"]),
+        ("_MustBeInOptions", ["var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "var responseLimit: Int { 5 }"]),
+        ("_MustBeInOptions", ["var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }"]),
+        ("tags are set in the options of a route", ["var tags: RouteTags { RouteOptions().tags }"]),
+        ("accept is set in the options of a route", ["var accept: MimeType { .json }", "var accept: MimeType? { .json }"]),
+        ("an idempotency key is set in the options of a route", ["var idempotencyKey: RouteOptions.IdempotencyKey { .unique }"]),
+        ("an idempotency key is set in the options of a route", ["var idempotencyKey: RouteOptions.IdempotencyKey? { .unique }"]),
+        ("_MustBePathAndHost", ["var url: URL { URL(filePath: \"/\") }", "var baseURL: URL { URL(filePath: \"/\") }"]),
+        ("_RoutePropertyMustNotBeFunction", ["func method() -> HTTPMethod { .post }", "func query() -> Parameters { [:] }"]),
+        ("_RoutePropertyMustNotBeFunction", ["func headers() -> Headers { [:] }", "func body() -> RouteBody { .none }"]),
+        ("_RoutePropertyMustNotBeFunction", ["func body() throws -> RouteBody { .none }"]),
+        ("_RoutePropertyMustNotBeFunction", ["func options() -> RouteOptions { RouteOptions() }"]),
+        ("_RoutePropertyMustNotBeStatic", ["static let method = HTTPMethod.post", "static var query: Parameters { [:] }"]),
+        ("_RoutePropertyMustNotBeStatic", ["static let headers: Headers = [:]", "static var body: RouteBody { .none }"]),
+        ("_RoutePropertyMustNotBeStatic", ["static let options = RouteOptions()"]),
     ]
 
     @Test func `a member that a route must not have does not compile, and the error names the remedy`() async throws {
         let compiler = try #require(SwiftCompiler.found)
-        // An enum has no stored properties, and a class needs an initializer for a property without a value.
-        let types = ["struct", "final class", "enum"].flatMap { form in
-            Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }.map { (form, $0) }
+        var types: [(form: String, member: String, remedy: String)] = []
+        for form in ["struct", "final class", "enum"] {
+            for (remedy, members) in Self.mistakes {
+                // An enum has no stored properties, and a class needs an initializer for a property without a value.
+                let own = form == "struct" ? members : members.filter { !$0.contains("let ") || $0.hasPrefix("static") }
+                types += own.map { (form, $0, remedy) }
+            }
         }
         let lines = types.enumerated().map { number, type in
-            let start = "\(type.0) Route\(number): Routable { \(type.0 == "enum" ? "case one; " : "")"
-            return start + "var path: RoutePath { \"/\" }; \(type.1.member) }"
+            let start = "\(type.form) Route\(number): Routable { \(type.form == "enum" ? "case one; " : "")"
+            return start + "var path: RoutePath { \"/\" }; \(type.member) }"
         }
         let found = try await compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
-        for (number, (form, mistake)) in types.enumerated() {
-            let isFound = found.contains { $0.line == number + 2 && $0.text.contains(mistake.remedy) }
-            #expect(isFound, "\(mistake.member) compiles in a \(form), or its error does not name \(mistake.remedy)")
+        for (number, type) in types.enumerated() {
+            let isFound = found.contains { $0.line == number + 2 && $0.text.contains(type.remedy) }
+            #expect(isFound, "\(type.member) compiles in a \(type.form), or its error does not name \(type.remedy)")
         }
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
     }
