@@ -25,22 +25,24 @@ struct ConnectionSharingTests {
         machine.submitted(ticket, mayRepeat: true, isSecure: true, isStream: false, sharing: key, limits, at: start)
     }
 
-    private func begun(_ machine: inout WireMachine, at now: MonotonicInstant? = nil) -> [UInt64] {
-        var tickets: [UInt64] = []
-        while let next = machine.beginNext(at: now ?? start) { tickets.append(next.ticket) }
-        return tickets
-    }
-
     /// The first exchange connects and sends.
     private func connect(_ ticket: UInt64, _ machine: inout WireMachine) {
         #expect(machine.mayConnect(ticket) == true)
         #expect(machine.willSend(ticket, isReused: false, isReadable: false) == true)
     }
 
+    /// The exchanges are refused a connection, and wait for that of another one.
+    private func refuse(_ tickets: ClosedRange<UInt64>, _ machine: inout WireMachine) {
+        for ticket in tickets {
+            #expect(machine.mayConnect(ticket) == false)
+            #expect(machine.ended(ticket) == .wait)
+        }
+    }
+
     /// Makes a machine after its first exchange has opened a connection that the others share.
     private func sharingMachine(_ tickets: ClosedRange<UInt64>) -> WireMachine {
         var machine = machine(tickets)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         connect(1, &machine)
         machine.headArrived(1, isShared: true, at: start)
         return machine
@@ -48,35 +50,35 @@ struct ConnectionSharingTests {
 
     @Test func `W9: exchanges follow the first one onto its connection`() {
         var machine = machine(1...200)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         connect(1, &machine)
-        #expect(begun(&machine) == [2])
-        #expect(begun(&machine) == [])
+        #expect(machine.begun() == [2])
+        #expect(machine.begun() == [])
         #expect(machine.willSend(2, isReused: true, isReadable: false) == true)
         // As many as every server allows; the rest once its settings are known.
-        #expect(begun(&machine) == Array(3...100))
+        #expect(machine.begun() == Array(3...100))
         machine.headArrived(2, isShared: true, at: start)
-        #expect(begun(&machine) == Array(101...200))
+        #expect(machine.begun() == Array(101...200))
     }
 
     @Test func `W9: exchanges with an HTTP 1 server get their own connections as soon as the version is known`() {
         var machine = machine(1...50)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         connect(1, &machine)
-        #expect(begun(&machine) == [2])
+        #expect(machine.begun() == [2])
         // A connection exists, and the next exchange needs another one.
         #expect(machine.mayConnect(2) == true)
-        #expect(begun(&machine) == Array(3...50))
+        #expect(machine.begun() == Array(3...50))
         for ticket in UInt64(3)...50 { #expect(machine.mayConnect(ticket) == true) }
     }
 
     @Test func `W9: a head shows whether the server shares connections`() {
         for isShared in [true, false] {
             var machine = machine(1...3)
-            #expect(begun(&machine) == [1])
+            #expect(machine.begun() == [1])
             connect(1, &machine)
             machine.headArrived(1, isShared: isShared, at: start)
-            #expect(begun(&machine) == [2, 3])
+            #expect(machine.begun() == [2, 3])
             #expect(machine.mayConnect(2) == true)
             #expect(machine.mayConnect(3) == !isShared)
         }
@@ -84,29 +86,26 @@ struct ConnectionSharingTests {
 
     @Test func `W9: an exchange without a free stream waits for another one's new connection`() {
         var machine = sharingMachine(1...6)
-        #expect(begun(&machine) == [2, 3, 4, 5, 6])
+        #expect(machine.begun() == [2, 3, 4, 5, 6])
         #expect(machine.mayConnect(4) == true)
-        #expect(machine.mayConnect(5) == false)
-        #expect(machine.ended(5) == .wait)
-        #expect(machine.mayConnect(6) == false)
-        #expect(machine.ended(6) == .wait)
-        #expect(begun(&machine) == [])
+        refuse(5...6, &machine)
+        #expect(machine.begun() == [])
         #expect(machine.willSend(4, isReused: false, isReadable: false) == true)
-        #expect(begun(&machine) == [5, 6])
+        #expect(machine.begun() == [5, 6])
         #expect(machine.mayConnect(5) == true)
         #expect(machine.mayConnect(6) == false)
     }
 
     @Test func `W9: an exchange that was refused a connection continues if that connection has failed meanwhile`() {
         var machine = sharingMachine(1...6)
-        #expect(begun(&machine) == [2, 3, 4, 5, 6])
+        #expect(machine.begun() == [2, 3, 4, 5, 6])
         #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
         #expect(machine.mayConnect(2) == true)
         for ticket in UInt64(3)...6 { #expect(machine.mayConnect(ticket) == false) }
         // All of it is known at once.
         #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
         for ticket in UInt64(3)...6 { #expect(machine.ended(ticket) == .wait) }
-        #expect(begun(&machine) == [3, 4, 5, 6])
+        #expect(machine.begun() == [3, 4, 5, 6])
         // Not one failure after another.
         for ticket in UInt64(3)...6 {
             #expect(machine.mayConnect(ticket) == true)
@@ -114,25 +113,22 @@ struct ConnectionSharingTests {
         }
         submit(7, to: &machine)
         submit(8, to: &machine)
-        #expect(begun(&machine) == [7])
+        #expect(machine.begun() == [7])
     }
 
     @Test func `W9: exchanges that wait for the connection of another exchange continue if that exchange is canceled`() {
         var machine = sharingMachine(1...5)
-        _ = begun(&machine)
+        _ = machine.begun()
         #expect(machine.mayConnect(2) == true)
-        for ticket in UInt64(3)...5 {
-            #expect(machine.mayConnect(ticket) == false)
-            #expect(machine.ended(ticket) == .wait)
-        }
+        refuse(3...5, &machine)
         machine.left(2)
         // The first connection may have room for them by now, and then none of them would release another one.
-        #expect(begun(&machine) == [3, 4, 5])
+        #expect(machine.begun() == [3, 4, 5])
     }
 
     @Test func `W9: an exchange that was refused one address but allowed another ends normally`() {
         var machine = sharingMachine(1...3)
-        _ = begun(&machine)
+        _ = machine.begun()
         #expect(machine.mayConnect(2) == true)
         #expect(machine.mayConnect(3) == false)
         #expect(machine.willSend(2, isReused: false, isReadable: false) == true)
@@ -142,10 +138,10 @@ struct ConnectionSharingTests {
 
     @Test func `W9: a failure to connect delays no other exchange`() {
         var machine = machine(1...5)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         #expect(machine.mayConnect(1) == true)
         #expect(machine.ended(1) == .conclude(mayHaveArrived: false))
-        #expect(begun(&machine) == [2, 3, 4, 5])
+        #expect(machine.begun() == [2, 3, 4, 5])
         for ticket in UInt64(2)...5 {
             #expect(machine.mayConnect(ticket) == true)
             #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
@@ -153,23 +149,23 @@ struct ConnectionSharingTests {
         // The next exchanges try sharing again.
         submit(6, to: &machine)
         submit(7, to: &machine)
-        #expect(begun(&machine) == [6])
+        #expect(machine.begun() == [6])
         #expect(machine.count == 2)
     }
 
     @Test func `W9: a canceled exchange makes way for the next one`() {
         var machine = machine(1...6)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         machine.left(3)
         #expect(machine.mayConnect(1) == true)
         machine.left(1)
-        #expect(begun(&machine) == [2])
+        #expect(machine.begun() == [2])
         connect(2, &machine)
         // The exchange that would follow is canceled before it begins.
         machine.left(4)
-        #expect(begun(&machine) == [5])
+        #expect(machine.begun() == [5])
         machine.left(5)
-        #expect(begun(&machine) == [6])
+        #expect(machine.begun() == [6])
         #expect(machine.mayConnect(6) == true)
         machine.left(2)
         machine.left(6)
@@ -182,19 +178,19 @@ struct ConnectionSharingTests {
         submit(5, to: &machine, key: ConnectionSharing.Key(origin: "a.example", tls: nil, proxy: .none))
         machine.submitted(6, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start)
         machine.submitted(7, mayRepeat: true, isSecure: true, isStream: true, ExchangeLimits.Timeouts(), at: start)
-        #expect(begun(&machine) == [1, 4, 5, 6, 7])
+        #expect(machine.begun() == [1, 4, 5, 6, 7])
     }
 
     @Test func `W9: an HTTP 1 connection of an earlier stream does not describe the server`() {
         var machine = machine(1...4)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         #expect(machine.willSend(1, isReused: true, isReadable: false) == true)
-        #expect(begun(&machine) == [2])
+        #expect(machine.begun() == [2])
         connect(2, &machine)
         machine.headArrived(1, isShared: false, at: start)
-        #expect(begun(&machine) == [3])
+        #expect(machine.begun() == [3])
         machine.headArrived(2, isShared: true, at: start)
-        #expect(begun(&machine) == [4])
+        #expect(machine.begun() == [4])
         #expect(machine.mayConnect(3) == true)
         #expect(machine.mayConnect(4) == false)
     }
@@ -202,18 +198,15 @@ struct ConnectionSharingTests {
     @Test(arguments: [false, true])
     func `W4, W9: a connection that takes long to open delays no other exchange`(_ isShared: Bool) throws {
         var machine = machine(1...5)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         #expect(machine.late(at: start).isEmpty)
         if isShared {
             connect(1, &machine)
             machine.headArrived(1, isShared: true, at: start)
-            #expect(begun(&machine) == [2, 3, 4, 5])
+            #expect(machine.begun() == [2, 3, 4, 5])
             #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
             #expect(machine.mayConnect(2) == true)
-            for ticket in UInt64(3)...5 {
-                #expect(machine.mayConnect(ticket) == false)
-                #expect(machine.ended(ticket) == .wait)
-            }
+            refuse(3...5, &machine)
             #expect(machine.late(at: start).isEmpty)
         }
         // One after another.
@@ -221,7 +214,7 @@ struct ConnectionSharingTests {
             let next = try #require(machine.nextDeadline)
             #expect(next == start.advanced(by: ConnectionSharing.patience * round))
             #expect(machine.late(at: next).isEmpty)
-            #expect(begun(&machine, at: next) == [UInt64(round + (isShared ? 2 : 1))])
+            #expect(machine.begun(at: next) == [UInt64(round + (isShared ? 2 : 1))])
             if isShared { #expect(machine.mayConnect(UInt64(round + 2)) == true) }
             #expect(machine.late(at: next).isEmpty)
         }
@@ -229,7 +222,7 @@ struct ConnectionSharingTests {
 
     @Test func `H6, W9: waiting for the connection of another exchange counts as waiting for the head`() {
         var machine = machine(1...2, ExchangeLimits.Timeouts(head: .seconds(3)))
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         #expect(machine.late(at: start.advanced(by: .seconds(3))).map(\.ticket).sorted() == [1, 2])
     }
 
@@ -257,7 +250,7 @@ struct ConnectionSharingTests {
                 refused.remove(ticket)
                 failed.remove(ticket)
             }
-            for ticket in begun(&machine) { running.insert(ticket) }
+            for ticket in machine.begun() { running.insert(ticket) }
             let all = running.union(connected).union(sent).union(refused).union(failed)
             guard let ticket = all.sorted().dropFirst(number(max(1, all.count))).first else { continue }
             if running.remove(ticket) != nil {
@@ -293,13 +286,12 @@ struct ConnectionSharingTests {
 
     @Test func `W9: a response on a known connection does not release the exchanges that wait for a new one`() {
         var machine = sharingMachine(1...4)
-        #expect(begun(&machine) == [2, 3, 4])
+        #expect(machine.begun() == [2, 3, 4])
         #expect(machine.mayConnect(3) == true)
-        #expect(machine.mayConnect(4) == false)
-        #expect(machine.ended(4) == .wait)
+        refuse(4...4, &machine)
         machine.headArrived(2, isShared: true, at: start)
-        #expect(begun(&machine) == [])
+        #expect(machine.begun() == [])
         #expect(machine.willSend(3, isReused: false, isReadable: false) == true)
-        #expect(begun(&machine) == [4])
+        #expect(machine.begun() == [4])
     }
 }

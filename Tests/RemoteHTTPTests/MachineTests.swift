@@ -19,47 +19,41 @@ struct MachineTests {
         return machine
     }
 
-    private func begun(_ machine: inout WireMachine) -> [UInt64] {
-        var tickets: [UInt64] = []
-        while let next = machine.beginNext(at: start) { tickets.append(next.ticket) }
-        return tickets
-    }
-
     @Test func `exchanges above the width wait in order`() {
         var machine = machine(1...5)
-        #expect(begun(&machine) == [1, 2])
+        #expect(machine.begun() == [1, 2])
         #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
-        #expect(begun(&machine) == [3])
+        #expect(machine.begun() == [3])
         machine.left(4)
         machine.left(1)
-        #expect(begun(&machine) == [5])
+        #expect(machine.begun() == [5])
         #expect(machine.count == 2)
     }
 
     @Test(arguments: [true, false])
     func `H18: a library that cannot ask before sending excludes nothing`(_ cannotAsk: Bool) {
         var machine = machine(cannotAsk: cannotAsk)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         #expect(machine.ended(1) == .conclude(mayHaveArrived: cannotAsk))
     }
 
     @Test func `W5: paused exchanges make way for others, within the limit of connections`() {
         var machine = machine(1...9)
-        #expect(begun(&machine) == [1, 2])
+        #expect(machine.begun() == [1, 2])
         machine.paused(1)
         machine.paused(1)
         machine.paused(2)
-        #expect(begun(&machine) == [3, 4])
+        #expect(machine.begun() == [3, 4])
         machine.paused(3)
         machine.paused(4)
-        #expect(begun(&machine) == [])
+        #expect(machine.begun() == [])
         #expect(machine.resumed(1, at: start) == true)
         #expect(machine.resumed(1, at: start) == false)
         machine.left(2)
-        #expect(begun(&machine) == [5])
+        #expect(machine.begun() == [5])
         _ = machine.ended(1)
         _ = machine.ended(5)
-        #expect(begun(&machine) == [6, 7])
+        #expect(machine.begun() == [6, 7])
     }
 
     @Test func `W5: streams that are never read leave connections for other exchanges, in the order of arrival`() {
@@ -68,32 +62,32 @@ struct MachineTests {
             machine.submitted(ticket, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
         }
         func beginAndPause() -> [UInt64] {
-            let tickets = begun(&machine)
+            let tickets = machine.begun()
             for ticket in tickets { machine.paused(ticket) }
             return tickets
         }
         #expect([beginAndPause(), beginAndPause(), beginAndPause()] == [[1, 2], [3, 4], []])
         for ticket in UInt64(11)...14 { machine.submitted(ticket, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start) }
-        #expect(begun(&machine) == [11, 12])
+        #expect(machine.begun() == [11, 12])
         _ = machine.ended(11)
-        #expect(begun(&machine) == [13])
+        #expect(machine.begun() == [13])
         // The next stream may begin, because it arrived before the waiting exchange.
         machine.left(2)
         _ = machine.ended(12)
-        #expect(begun(&machine) == [5])
+        #expect(machine.begun() == [5])
         _ = machine.ended(13)
-        #expect(begun(&machine) == [14])
+        #expect(machine.begun() == [14])
         for ticket in UInt64(1)...14 { machine.left(ticket) }
         #expect(machine.count == 0)
         machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
-        #expect(begun(&machine) == [15])
+        #expect(machine.begun() == [15])
     }
 
     @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
     func `W5: a stream begins under any limits`(_ width: Int, _ connections: Int) {
         var machine = WireMachine(width: width, connections: connections)
         machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(), at: start)
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
     }
 
     @Test func `W14: silent origins leave places to others, and one origin alone gets the whole width`() {
@@ -106,16 +100,16 @@ struct MachineTests {
             }
         }
         submit("a", 300)
-        let alone = begun(&machine)
+        let alone = machine.begun()
         #expect(alone.count == 256)
         for ticket in alone { machine.left(ticket) }
         for ticket in UInt64(257)...300 { machine.left(ticket) }
         for number in 0..<40 { submit("silent \(number)", 32) }
-        #expect(begun(&machine).count >= 256)
+        #expect(machine.begun().count >= 256)
         submit("quiet", 2)
-        #expect(begun(&machine) == [ticket - 1, ticket])
+        #expect(machine.begun() == [ticket - 1, ticket])
         for number in 0..<100 { submit("other \(number)", 1) }
-        #expect(begun(&machine).isEmpty == false)
+        #expect(machine.begun().isEmpty == false)
     }
 
     @Test func `W14: a free place goes to the origin with the fewest exchanges`() {
@@ -123,17 +117,17 @@ struct MachineTests {
         for ticket in UInt64(1)...20 {
             machine.submitted(ticket, to: ticket <= 10 ? "a" : "b", mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(), at: start)
         }
-        #expect(begun(&machine) == [1, 11, 2, 12])
+        #expect(machine.begun() == [1, 11, 2, 12])
         _ = machine.ended(11)
-        #expect(begun(&machine) == [13])
+        #expect(machine.begun() == [13])
         _ = machine.ended(1)
         _ = machine.ended(2)
-        #expect(begun(&machine) == [3, 4])
+        #expect(machine.begun() == [3, 4])
     }
 
     @Test func `H18: a request that the server has refused to process has not arrived`() {
         var machine = machine(isSecure: true)
-        _ = begun(&machine)
+        _ = machine.begun()
         #expect(machine.willSend(1, isReused: false, isReadable: false) == true)
         // libcurl repeats a request on a new connection only after a refused stream.
         #expect(machine.willSend(1, isReused: false, isReadable: false) == false)
@@ -142,7 +136,7 @@ struct MachineTests {
 
     @Test func `W2: an unsafe request is sent once`() {
         var machine = machine()
-        _ = begun(&machine)
+        _ = machine.begun()
         #expect(machine.willSend(1, isReused: true, isReadable: false) == true)
         #expect(machine.willSend(1, isReused: false, isReadable: false) == false)
         #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
@@ -184,7 +178,7 @@ struct MachineTests {
     @Test func `H6: deadlines follow events, and the idle time stops while the reader is behind`() {
         var machine = machine(
             1...1, ExchangeLimits.Timeouts(head: .seconds(3), idle: .seconds(5)), until: start.advanced(by: .seconds(100)))
-        _ = begun(&machine)
+        _ = machine.begun()
         #expect(machine.nextDeadline == at(3))
         machine.moved(1, at: at(1))
         #expect(machine.late(at: at(3)).isEmpty)
@@ -223,7 +217,7 @@ struct MachineTests {
 
     @Test func `H6: an exchange that begins again after a broken response has the time for another head`() {
         var machine = machine(mayRepeat: true, ExchangeLimits.Timeouts(head: .seconds(3)))
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         machine.headArrived(1, isShared: true, at: at(1))
         #expect(machine.late(at: at(10)).isEmpty)
         machine.beganAgain(1, at: at(10))
@@ -238,10 +232,10 @@ struct MachineTests {
                 ticket, mayRepeat: true, isSecure: false, isStream: true, ExchangeLimits.Timeouts(head: .seconds(3)),
                 until: ticket == 3 ? at(100) : nil, at: start)
         }
-        #expect(begun(&machine) == [1])
+        #expect(machine.begun() == [1])
         machine.headArrived(1, at: start)
         machine.paused(1)
-        #expect(begun(&machine) == [])
+        #expect(machine.begun() == [])
         #expect(machine.late(at: at(2)).isEmpty)
         #expect(machine.late(at: at(3)).map(\.ticket) == [2])
         machine.left(2)
@@ -259,7 +253,7 @@ struct MachineTests {
                 ticket, mayRepeat: true, isSecure: false, ExchangeLimits.Timeouts(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)),
                 at: start)
         }
-        #expect(begun(&machine).count == 1000)
+        #expect(machine.begun().count == 1000)
         var seen: [Int64] = []
         while let next = machine.nextDeadline {
             for late in machine.late(at: next) {
@@ -270,5 +264,14 @@ struct MachineTests {
         #expect(seen.count == 1000)
         #expect(seen == seen.sorted())
         #expect(machine.count == 0)
+    }
+}
+
+extension WireMachine {
+    /// Begins all exchanges that may begin.
+    mutating func begun(at now: MonotonicInstant = MonotonicInstant(nanoseconds: 0)) -> [UInt64] {
+        var tickets: [UInt64] = []
+        while let next = beginNext(at: now) { tickets.append(next.ticket) }
+        return tickets
     }
 }

@@ -18,22 +18,15 @@ struct SocketFrameTests {
         .close(code: 1000, reason: "ok"),
     ]
 
-    @Test(arguments: [1, 2, 3, 7, 64, 1_000])
-    func `H25: frames are read from pieces of any size`(_ size: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 64, 1_000], [true, false])
+    func `H25: frames are read from pieces of any size, each at once or after the last one`(_ size: Int, _ isAtOnce: Bool) throws {
         var reader = SocketFrameReader(messageBytes: 129)
         var events: [SocketEvent] = []
         for start in stride(from: 0, to: Self.bytes.count, by: size) {
             // A slice has other indices than a whole.
             reader.push(Data([UInt8(0)] + Array(Self.bytes.dropFirst(start).prefix(size))).dropFirst())
-            while let event = try reader.next() { events.append(event) }
+            while isAtOnce, let event = try reader.next() { events.append(event) }
         }
-        #expect(events == Self.events)
-    }
-
-    @Test func `H25: bytes that follow unread ones are kept`() throws {
-        var reader = SocketFrameReader(messageBytes: 129)
-        for byte in Self.bytes { reader.push(Data([byte])) }
-        var events: [SocketEvent] = []
         while let event = try reader.next() { events.append(event) }
         #expect(events == Self.events)
     }

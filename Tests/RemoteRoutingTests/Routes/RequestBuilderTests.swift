@@ -14,12 +14,8 @@ struct RequestBuilderTests {
     }
 
     private func code(_ route: some Routable, defaults: Headers = [:]) throws -> RouteFault.Code? {
-        do {
-            _ = try builder(defaults: defaults).request(for: route)
-            return nil
-        } catch let fault as RouteFault {
-            return fault.code
-        }
+        let builder = try builder(defaults: defaults)
+        return faultCode { () throws(RouteFault) in try builder.request(for: route) }
     }
 
     @Test func `a route becomes a request`() throws {
@@ -174,13 +170,9 @@ struct RequestBuilderTests {
         #expect(try builder().request(for: route).fields.values(of: "Content-Type") == ["application/x"])
     }
 
-    @Test(arguments: [HTTPMethod.head, HTTPMethod(rawValue: "TRACE")!])
-    func `a body is refused if its method allows none`(method: HTTPMethod) throws {
-        #expect(try code(Route(path: "/", method: method, body: .data(Data()))) == .bodyNotAllowed)
-    }
-
-    @Test func `a tunnel is refused`() throws {
-        #expect(try code(Route(path: "/", method: try #require(HTTPMethod(rawValue: "connect")))) == .unsupportedMethod)
+    @Test(arguments: [("HEAD", RouteFault.Code.bodyNotAllowed), ("TRACE", .bodyNotAllowed), ("connect", .unsupportedMethod)])
+    func `a body is refused if its method allows none, and a tunnel always`(method: String, expected: RouteFault.Code) throws {
+        #expect(try code(Route(path: "/", method: try #require(HTTPMethod(rawValue: method)), body: .data(Data()))) == expected)
     }
 
     @Test func `options become fields`() throws {
@@ -197,17 +189,17 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [
-        ("users", "api.example.com", "the path", "begin with a slash"),
-        ("/users", "127.0.0.1:8080/v1", "the host", "needs a scheme"),
+        ("users", "api.example.com", RouteFault(.relativePath, in: "path", "begin with a slash")),
+        ("/a/../b", "api.example.com", RouteFault(.dotSegment, in: "path", "check the value")),
+        ("/users", "127.0.0.1:8080/v1", RouteFault(.invalidOrigin, in: "host", "needs a scheme")),
     ])
-    func `the error of an invalid request names the faulty part once`(
-        path: String, host: String, part: String, advice: String
-    ) async throws {
+    func `an error of a route names the faulty part once, and its code last`(path: String, host: String, fault: RouteFault) async throws {
         let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
         let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: RoutePath(stringLiteral: path))) }
         #expect(error.code == .invalidRoute)
-        #expect(error.description.contains("nothing was sent because of \(part): "))
-        #expect(error.description.ranges(of: advice).count == 1)
+        #expect(error.description.contains("nothing was sent because of the \(fault.part): "))
+        #expect(error.description.ranges(of: fault.message).count == 1)
+        #expect(error.description.hasSuffix(" (RouteFault.\(fault.code.rawValue))"))
     }
 
     @Test func `a fault names the part, the reason and the remedy`() {
@@ -216,17 +208,17 @@ struct RequestBuilderTests {
         #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
     }
 
-    @Test func `the error of an invalid request ends with the code of its fault`() async throws {
-        let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
-        let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: "/a/../b")) }
-        #expect(error.description.hasSuffix(" (RouteFault.dotSegment)"))
-    }
-
     @Test func `an error of the first attempt does not mention attempts`() async throws {
         let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(404) })
         let error = try await remoteError { try await host.send("/x") }
         #expect(error.attempts == 1 && !error.description.contains("attempt"))
     }
+}
+
+/// The code of the fault that an operation throws; `nil` if it throws none.
+func faultCode<Result>(_ operation: () throws(RouteFault) -> Result) -> RouteFault.Code? {
+    do { _ = try operation() } catch { return error.code }
+    return nil
 }
 
 /// Reads all bytes of a body; `nil` without a body.

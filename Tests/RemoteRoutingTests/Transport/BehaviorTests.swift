@@ -10,35 +10,25 @@ import Trials
 /// The same behavior over a real socket and in memory.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct BehaviorTests {
-    @Test(arguments: TransportKind.allCases)
-    func `a value is sent and returned`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
-        let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
-        let response = try await bench.host().response(for: route, as: User.self)
-        #expect(response.value == User(id: 7, name: "Ada") && response.status == 201 && response.attempts == 1)
-        let asked = try #require(bench.asked.first)
-        #expect(asked.body == Data(#"{"id":7,"name":"Ada"}"#.utf8))
-        #expect(asked["Content-Type"] == "application/json" && asked["Cookie"] == nil)
-    }
-
     /// Not `Sendable`, but returned to the caller all the same.
     private final class Counter: Decodable {
         var id: Int
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a value need not be Sendable`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/v1/x") { _ in .json(literal: #"{"id":7}"#) }
+    func `a value is sent and returned, and need not be Sendable`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "POST", "/v1/users") { asked in .data(asked.body, type: "application/json", status: 201) }
+        bench.on("GET", "/v1/search") { asked in .json([asked.query]) }
         let host = bench.host { $0.configuration.basePath = "/v1" }
-        let counter: Counter = try await host.send("/x")
-        let response = try await host.response(for: Route(path: "/x"), as: Counter.self)
-        #expect(counter.id == response.value.id)
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `parameters of a path are sent in the query`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/search") { asked in .json([asked.query]) }
-        let found: [String] = try await bench.host().send("/search", parameters: ["q": "a b+c", "page": 2])
+        let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
+        let response = try await host.response(for: route, as: User.self)
+        #expect(response.value == User(id: 7, name: "Ada") && response.status == 201 && response.attempts == 1)
+        let asked = try #require(bench.asked.first)
+        #expect(asked.body == Data(#"{"id":7,"name":"Ada"}"#.utf8))
+        #expect(asked["Content-Type"] == "application/json" && asked["Cookie"] == nil)
+        let counter: Counter = try await host.send(route)
+        #expect(try await host.response(for: route, as: Counter.self).value.id == counter.id)
+        let found: [String] = try await host.send("/search", parameters: ["q": "a b+c", "page": 2])
         #expect(found == ["q=a%20b%2Bc&page=2"])
     }
 
@@ -57,71 +47,55 @@ struct BehaviorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10: HTML is never decoded, regardless of the status`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
-        let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
-        #expect(error.code == .unexpectedType && error.stage == .decode, "\(error)")
-        #expect(error.body == Data(#"{"id":1,"name":"x"}"#.utf8))
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H10: types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
-        #expect(try await bench.host().send("/x", as: [Int].self) == [1])
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H10: an empty body is not a value`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .data(Data(), type: "application/json") }
+    func `H10: a body is decoded by its type, and an error names the type or the place`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "GET", "/html") { _ in .data(Data("[1]".utf8), type: "text/html") }
+        bench.on("GET", "/suffix") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
+        bench.on("GET", "/users") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
         let host = bench.host()
-        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
-        #expect(try await remoteError { _ = try await host.send("/x", as: User?.self) }.code == .emptyBody)
-        _ = try await host.send("/x", as: Empty.self)
-    }
-
-    @Test(arguments: TransportKind.allCases, [204, 205])
-    func `H10: an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .status(status) }
-        let host = bench.host()
-        #expect(try await host.send("/x", as: User?.self) == nil)
-        _ = try await host.send("/x", as: Empty.self)
-        try await host.send("/x")
-        #expect(try await remoteError { _ = try await host.send("/x", as: User.self) }.code == .emptyBody)
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H10: an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/null") { _ in .json(literal: "null") }
-        #expect(try await bench.host().send("/null", as: User?.self) == nil)
-        #expect(try await bench.host().send("/null", as: Data?.self) == Data("null".utf8))
-        #expect(try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }.status == 404)
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H10: a response to HEAD has no body`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .json([1, 2, 3]) }
-        #expect(try await bench.host().response(for: Route(path: "/x", method: .head), as: Empty.self).status == 200)
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `H10: a decoding error names the place`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
-        let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
+        #expect(try await host.send("/suffix", as: [Int].self) == [1])
+        // HTML is never decoded, regardless of the status.
+        let refused = try await remoteError { _ = try await host.send("/html", as: [Int].self) }
+        #expect(refused.code == .unexpectedType && refused.stage == .decode && refused.body == Data("[1]".utf8), "\(refused)")
+        let error = try await remoteError { _ = try await host.send("/users", as: [User].self) }
         #expect(error.code == .undecodable && error.message.contains("[1].id") && !error.description.contains("secret"), "\(error)")
-    }
-
-    @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
-    func `H15: a truncated body counts as a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(way) }
-        let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
-        #expect(error.code == .connectionLost && error.stage == .transport && error.isRetryable, "\(error)")
+        // A response to HEAD has no body.
+        #expect(try await host.response(for: Route(path: "/users", method: .head), as: Empty.self).status == 200)
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `W7: a body shorter than its length counts as a lost connection`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
+    func `H10: an empty body is no value, but an optional is nil for 204, 205 and null`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "GET", "/null") { _ in .json(literal: "null") }
+        bench.on("GET", "/200") { _ in .data(Data(), type: "application/json") }
+        bench.on("GET", "/204") { _ in .status(204) }
+        bench.on("GET", "/205") { _ in .status(205) }
+        let host = bench.host()
+        for path in ["/200", "/204", "/205"] as [RoutePath] {
+            #expect(try await remoteError { _ = try await host.send(path, as: User.self) }.code == .emptyBody)
+            _ = try await host.send(path, as: Empty.self)
+            try await host.send(path)
+        }
+        #expect(try await remoteError { _ = try await host.send("/200", as: User?.self) }.code == .emptyBody)
+        #expect(try await host.send("/204", as: User?.self) == nil)
+        #expect(try await host.send("/205", as: User?.self) == nil)
+        #expect(try await host.send("/null", as: User?.self) == nil)
+        #expect(try await host.send("/null", as: Data?.self) == Data("null".utf8))
+        #expect(try await remoteError { _ = try await host.send("/none", as: User?.self) }.status == 404)
+    }
+
+    @Test(
+        arguments: TransportKind.allCases,
+        [
+            ([.truncate(afterBodyBytes: 4)], .connectionLost), ([.reset(afterBodyBytes: 4)], .connectionLost),
+            ([.declareLengths([20]), .closeSilently], .connectionLost), ([.declareLengths([4, 10])], .protocolViolation),
+        ] as [([LoopbackOrigin.Misbehavior], RemoteError.Code)])
+    func `H15, W7: a body shorter than its length counts as a lost connection, and contradictory lengths are refused`(
+        _ kind: TransportKind, _ body: (ways: [LoopbackOrigin.Misbehavior], code: RemoteError.Code)
+    ) async throws {
+        var response = Bench.Response.text("0123456789")
+        response.misbehaviors = body.ways
+        let bench = try Bench(kind, on: "GET", "/x", inTurn: response)
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
-        #expect(error.code == .connectionLost)
+        #expect(error.code == body.code && error.stage == .transport && error.isRetryable == (body.code == .connectionLost), "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -135,13 +109,6 @@ struct BehaviorTests {
         } catch let error as RemoteError {
             #expect(error.code == .protocolViolation)
         }
-    }
-
-    @Test(arguments: TransportKind.allCases)
-    func `contradictory lengths are refused`(_ kind: TransportKind) async throws {
-        let bench = try Bench(kind, on: "GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4, 10])) }
-        let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
-        #expect(error.code == .protocolViolation)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -259,16 +226,16 @@ struct WireFormTests {
         #expect(response.value == Data("[]".utf8) && response.fields["ETag"] == nil && response.fields["Set-Cookie"] == nil)
     }
 
-    @Test(arguments: RealTransport.available, [204, 205])
-    func `H10: a body after a status that allows none is not read`(_ transport: RealTransport, _ status: Int) async throws {
-        let response = try await answer("HTTP/1.1 \(status) X\nContent-Length: 0\nConnection: close\n\nhello", transport)
-        #expect(response.status == status && response.value.isEmpty)
-    }
-
-    @Test(arguments: RealTransport.available)
-    func `H10: the body of a response to HEAD is ignored`(_ transport: RealTransport) async throws {
-        let response = try await answer("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", transport, method: .head)
-        #expect(response.value.isEmpty && response.fields["Content-Length"] == "5")
+    @Test(
+        arguments: RealTransport.available,
+        [
+            ("204 X\nContent-Length: 0\nConnection: close", .get), ("205 X\nContent-Length: 0\nConnection: close", .get),
+            ("200 OK\nContent-Length: 5", .head),
+        ] as [(String, HTTPMethod)])
+    func `H10: a body after a head that permits none is not read`(_ transport: RealTransport, _ head: (String, HTTPMethod)) async throws {
+        let response = try await answer("HTTP/1.1 \(head.0)\n\nhello", transport, method: head.1)
+        #expect(head.0.hasPrefix("\(response.status)") && response.value.isEmpty)
+        #expect(head.1 != .head || response.fields["Content-Length"] == "5")
     }
 
     @Test(

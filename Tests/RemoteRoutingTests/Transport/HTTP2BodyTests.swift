@@ -93,13 +93,6 @@ struct HTTP2BodyTests {
         _ = server.ending()
     }
 
-    @Test func `H18: a request whose response is not HTTP 2 may have arrived`() async throws {
-        let (server, host) = try await FrameServer.serving("garbage")
-        let error = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
-        #expect(error.mayHaveArrived && !error.isRetryable, "\(error)")
-        #expect(server.ending().requests == 1)
-    }
-
     @Test(arguments: ["refuse-all", "goaway-below"])
     func `H18, W2, W9: a request that the server refused to process has not arrived, and is not sent again`(_ plan: String) async throws {
         let (server, host) = try await FrameServer.serving(plan)

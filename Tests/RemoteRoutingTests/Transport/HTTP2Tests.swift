@@ -39,13 +39,13 @@ struct HTTP2Tests {
         1 + Int(start.duration(to: .now) / ConnectionSharing.patience)
     }
 
-    @Test func `W9: 200 concurrent GETs use one connection`() async throws {
+    @Test func `W9: concurrent GETs use one connection`() async throws {
         let origin = try LoopbackOrigin()
         let arrived = origin.meet(200, at: "/up", .text("all"))
         let server = try await NginxServer(upstream: origin.port)
         let host = try secureHost(server.port)
         let start = ContinuousClock.now
-        let (first, versions) = try await burst(host, 200)
+        let (first, versions) = try await burst(host, rounds(10_000, quick: 1_000))
         #expect(first.count <= connectionLimit(since: start) && versions == [.http2])
         let (bodies, again) = try await burst(host, 200, path: "/up")
         #expect(bodies == ["all"] && again == [.http2] && arrived.current == 200)
@@ -77,40 +77,21 @@ struct HTTP2Tests {
         #expect(connections.count <= 400 / streams + 1 + connectionLimit(since: start), "\(connections.count)")
     }
 
-    @Test func `W9: 10 000 GETs use one connection`() async throws {
-        let server = try await NginxServer()
-        let host = try secureHost(server.port)
-        let start = ContinuousClock.now
-        let (connections, versions) = try await burst(host, rounds(10_000, quick: 1_000))
-        #expect(connections.count <= connectionLimit(since: start) && versions == [.http2])
-    }
-
-    @Test(arguments: [false, true])
-    func `W9: without HTTP 2, the version is HTTP 1.1`(_ isOffered: Bool) async throws {
-        // No request has a response before another one has arrived over a connection of its own.
-        let origin = try LoopbackOrigin()
-        origin.meet(2, .text("two"))
-        let server = try await NginxServer(http2: isOffered, upstream: origin.port)
-        let host = try secureHost(server.port) { $0.allowsHTTP2 = !isOffered }
-        let (bodies, versions) = try await burst(host, 20, path: "/up/x")
-        #expect(versions == [.http1_1] && bodies == ["two"])
-    }
-
-    @Test func `W4, W9: a slow first response of an HTTP 1 server delays no other response`() async throws {
+    @Test func `W4, W9: a slow first response delays no other response, with HTTP 2 and without it`() async throws {
         let gate = WatchedState(false)
         let origin = try LoopbackOrigin { request in
             if request.path == "/up/slow" { _ = try? await gate.wait { $0 ? () : nil } }
             return .text("done")
         }
-        for http2 in [false, true] {
+        for (isOffered, isAllowed) in [(false, true), (true, false), (true, true)] {
             gate.update { $0 = false }
-            let server = try await NginxServer(http2: http2, upstream: origin.port)
-            let host = try secureHost(server.port)
+            let server = try await NginxServer(http2: isOffered, upstream: origin.port)
+            let host = try secureHost(server.port) { $0.allowsHTTP2 = isAllowed }
             origin.forget()
             let slow = Task { try await host.data(for: Route(path: "/up/slow")) }
             try await origin.waitUntil { $0.requests.contains { $0.path == "/up/slow" } }
             let (bodies, versions) = try await burst(host, 50, path: "/up/x")
-            #expect(bodies == ["done"] && versions == [http2 ? .http2 : .http1_1])
+            #expect(bodies == ["done"] && versions == [isOffered && isAllowed ? .http2 : .http1_1])
             gate.update { $0 = true }
             _ = try await slow.value
         }
@@ -177,17 +158,11 @@ struct HTTP2Tests {
 /// HTTP/2 with a server that ends streams and connections.
 @Suite(.needsFrames, .timeLimit(.minutes(hangMinutes)))
 struct HTTP2FaultTests {
-    private func host(_ server: FrameServer) throws -> RemoteHost { try secureHost(server.port) { $0.retry = .never } }
-
-    private func get(_ server: FrameServer, _ method: HTTPMethod = .get) async throws -> RemoteError {
-        let host = try host(server)
-        return try await remoteError { try await host.send(Route(path: "/x", method: method)) }
-    }
-
-    @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
-    func `W2, W9: a reset stream and an ended connection count as lost connections`(_ method: HTTPMethod, _ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let error = try await get(server, method)
+    @Test(
+        arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close", "garbage", "no-status", "short"])
+    func `W1, W2, W9, H18: a request with a broken response may have arrived`(_ method: HTTPMethod, _ plan: String) async throws {
+        let (server, host) = try await FrameServer.serving(plan)
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: method)) }
         #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")
         #expect(error.mayHaveArrived)
         #expect(error.isRetryable == (method == .get && error.code == .connectionLost))
@@ -201,12 +176,6 @@ struct HTTP2FaultTests {
         let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, headers: ["X-Note": text])) }
         #expect(error.mayHaveArrived, "\(error)")
         #expect(server.ending().requests == 1)
-    }
-
-    @Test(arguments: ["garbage", "no-status", "short"])
-    func `W1, W9: malformed frames and incomplete responses are typed errors`(_ plan: String) async throws {
-        let error = try await get(try await FrameServer(plan))
-        #expect([.protocolViolation, .connectionLost].contains(error.code), "\(error)")
     }
 
     @Test(arguments: ["bomb", "flood"])
@@ -227,8 +196,8 @@ struct HTTP2FaultTests {
     }
 
     @Test func `W9: a server that refuses every stream is an error`() async throws {
-        let server = try await FrameServer("refuse-all")
-        let error = try await get(server)
+        let (server, host) = try await FrameServer.serving("refuse-all")
+        let error = try await remoteError { try await host.send("/x") }
         #expect(error.code == .connectionLost, "\(error)")
         #expect(server.ending().requests <= 10)
     }
@@ -246,8 +215,8 @@ struct HTTP2FaultTests {
 
     @Test(arguments: ["goaway-unprocessed", "goaway-and-go"])
     func `W9: requests after a GOAWAY use another connection`(_ plan: String) async throws {
-        let server = try await FrameServer(plan)
-        let host = try host(server).with { $0.retry = .exponential(attempts: 3, base: .zero) }
+        let (server, failing) = try await FrameServer.serving(plan)
+        let host = failing.with { $0.retry = .exponential(attempts: 3, base: .zero) }
         let bodies = try await atOnce(20) { _ in try await host.data(for: Route(path: "/x")) }
         #expect(!bodies.contains(Data()))
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x")) == Data("2".utf8)) }
@@ -255,9 +224,7 @@ struct HTTP2FaultTests {
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
     }
 
-    @Test(.timeLimit(.minutes(hangMinutes))) func `W9, W13: canceling resets the streams, or ends a connection without other users`()
-        async throws
-    {
+    @Test func `W9, W13: canceling resets the streams, or ends a connection without other users`() async throws {
         let (server, host) = try await FrameServer.serving("never")
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
         try await server.wait(for: 20, "R")
@@ -271,9 +238,8 @@ struct HTTP2FaultTests {
     }
 
     @Test func `W9, W13: 1 000 streams without a response end when their calls are canceled`() async throws {
-        let server = try await FrameServer("never")
-        let transport = try RealTransport.curl.make()
-        let host = try host(server).with { $0.transport = transport }
+        let (server, host) = try await FrameServer.serving("never")
+        let transport = try #require(host.transport as? CurlTransport)
         for _ in 0..<10 {
             let calls = (0..<100).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
             try await until("all exchanges are known") { transport.exchangeCount == calls.count }
@@ -281,6 +247,7 @@ struct HTTP2FaultTests {
             for call in calls { #expect(await call.result.isFailure) }
         }
         try await until("nothing is in flight") { transport.exchangeCount == 0 }
+        _ = server.ending()
     }
 }
 

@@ -101,11 +101,13 @@ struct StormTests {
 struct OnceTests {
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
-        (.post, .stream(HTTPBodyStream(chunks: [Data("abc".utf8)], length: 3, isReplayable: false))),
+        (.post, .stream(HTTPBodyStream(chunks: [Data("abc".utf8)], length: 3, isReplayable: false))), (.get, .none),
+        (.put, .data(Data(count: 100_000))),
     ]
 
     @Test(
-        arguments: 0..<6, RealTransport.available.flatMap { [($0, LoopbackOrigin.Misbehavior.closeOnNextRequest), ($0, .closeSilently)] })
+        arguments: methods.indices,
+        RealTransport.available.flatMap { [($0, LoopbackOrigin.Misbehavior.closeOnNextRequest), ($0, .closeSilently)] })
     func `H7: an unsafe request reaches the server at most once`(
         _ index: Int, _ way: (kind: RealTransport, end: LoopbackOrigin.Misbehavior)
     ) async throws {

@@ -151,18 +151,7 @@ struct HostileTrustTests {
         try await until("the connections have ended") { ended.current > 0 && ended.current == server.acceptedConnections }
     }
 
-    @Test func `W13: canceling ends a handshake on the wire`() async throws {
-        let bench = try TrustBench()
-        let (server, ended) = try stalling(drips: false)
-        let host = try host(bench, at: server.port, over: RealTransport.curl.make())
-        let call = Task { try await host.send(Self.post) }
-        try await until("the connection is accepted") { server.acceptedConnections == 1 }
-        call.cancel()
-        await #expect(throws: RemoteError.self) { try await call.value }
-        try await until("the connection has ended") { ended.current == 1 }
-    }
-
-    @Test func `W4: endless handshakes delay no other exchange`() async throws {
+    @Test func `W4, W13: endless handshakes delay no other exchange, and canceling ends them on the wire`() async throws {
         let bench = try TrustBench()
         let (server, ended) = try stalling(drips: false)
         let transport = try RealTransport.curl.make()
@@ -172,7 +161,8 @@ struct HostileTrustTests {
         for _ in 0..<20 { #expect(try await bench.host(over: transport).data(for: Self.post) == Data("POST /x 3".utf8)) }
         #expect(ended.current == 0)
         for call in calls { call.cancel() }
-        for call in calls { _ = await call.result }
+        for call in calls { await #expect(throws: RemoteError.self) { try await call.value } }
+        try await until("the connections have ended") { ended.current == 20 }
     }
 
     @Test func `W8: FoundationNetworking reports an untrusted certificate, too`() async throws {

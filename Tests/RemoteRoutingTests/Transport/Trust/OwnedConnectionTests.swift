@@ -15,9 +15,7 @@ struct OwnedConnectionTests {
     private static let right = "Basic " + Data("ada:right".utf8).base64EncodedString()
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a connection opened with a client certificate is not reused without its key`(
-        _ version: TLSFront.Settings.Version
-    ) async throws {
+    func `W8: a connection with a client certificate is not reused without its key`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench.demanding(version)
         let transport = try RealTransport.curl.make()
         func host(key: URL, password: String? = nil) throws -> RemoteHost {
@@ -76,7 +74,7 @@ struct OwnedConnectionTests {
         #expect(proxy.requests.contains { !$0.contains("Proxy-Authorization") })
     }
 
-    @Test func `W11: wrong credentials reach the proxy and are refused, even if a tunnel with the right ones is open`() async throws {
+    @Test func `W9, W11: wrong credentials reach the proxy and are refused, even if a tunnel with the right ones is open`() async throws {
         let bench = try TrustBench()
         let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
         let direct = try bench.host()
@@ -86,14 +84,7 @@ struct OwnedConnectionTests {
             let error = try await remoteError { try await host("wrong").send("/secret") }
             #expect(error.code == .proxyUnauthorized && !error.mayHaveArrived, "round \(round)")
         }
-        #expect(bench.origin.requests(to: "/secret").isEmpty)
-    }
-
-    @Test func `W9, W11: concurrent exchanges of two proxy users use separate tunnels`() async throws {
-        let bench = try TrustBench()
-        let proxy = try LoopbackProxy(wanting: OwnedConnectionTests.right)
-        let direct = try bench.host()
-        @Sendable func host(_ password: String) -> RemoteHost { direct.with { $0.proxy = proxy.options(password) } }
+        // The same holds for concurrent exchanges.
         let codes: [RemoteError.Code?] = try await atOnce(60) { number in
             if number % 2 == 1 { return try await remoteError { try await host("wrong").send("/secret") }.code }
             _ = try await host("right").data(for: Self.get)
@@ -146,68 +137,60 @@ extension LoopbackProxy {
 /// Connections with one local port, which Linux gives to several connections with different destinations.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct LocalPortTests {
-    /// Two proxies with a tunnel each, of different users and from the same local port.
-    private struct Tunnels {
-        let bench: TrustBench
-        let proxies: [LoopbackProxy]
-        private let engine: WireEngine
+    private let bench: TrustBench
+    /// Two proxies, of which only the address differs.
+    private let proxies: [LoopbackProxy]
+    private let engine: WireEngine
 
-        init() async throws {
-            bench = try TrustBench()
-            let first = try LoopbackProxy()
-            // Only the address differs.
-            proxies = [first, try LoopbackProxy(host: 2, port: UInt16(first.port))]
-            engine = try WireEngine(
-                try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 16)
-            let port = try Tunnels.freePort()
-            try await send("ada", through: proxies[0], from: port)
-            try await send("bob", through: proxies[1], from: port)
-        }
-
-        func send(_ user: String, through proxy: LoopbackProxy, from port: UInt16 = 0) async throws {
-            var connection = ConnectionOptions()
-            connection.tls.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.authority)
-            connection.proxy = .http(
-                "127.0.0.\(proxy === proxies[0] ? 1 : 2)", port: Int(proxy.port),
-                credentials: ProxyOptions.Credentials(user: user, password: "secret"))
-            let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil), source: .wire)
-            let url = try #require(URL(string: "https://127.0.0.1:\(bench.front.port)/x"))
-            try engine.start(url, over: connection, from: port, exchange)
-            #expect(try await exchange.collect() == Data("GET /x 0".utf8))
-        }
-
-        func tunnels(of user: String, through proxy: LoopbackProxy) -> Int {
-            let field = "Proxy-Authorization: Basic \(Data("\(user):secret".utf8).base64EncodedString())\r\n"
-            return proxy.requests.count { $0.contains(field) }
-        }
-
-        /// Returns a free port that the system gives to no other connection.
-        private static func freePort() throws -> UInt16 {
-            for _ in 0..<1000 {
-                let made = RawConnection.makeSocket()
-                defer { close(made) }
-                let (isFree, port) = withLoopbackAddress(port: .random(in: 20_000..<32_000)) { bind(made, $0, $1) == 0 }
-                if isFree { return port }
-            }
-            throw POSIXError(.EADDRNOTAVAIL)
-        }
+    init() throws {
+        bench = try TrustBench()
+        let first = try LoopbackProxy()
+        proxies = [first, try LoopbackProxy(host: 2, port: UInt16(first.port))]
+        engine = try WireEngine(
+            try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 16)
     }
 
-    @Test func `W11: a tunnel is of no use to the user of a later connection with the same local port`() async throws {
-        let tunnels = try await Tunnels()
-        try await tunnels.send("bob", through: tunnels.proxies[0])
-        #expect(tunnels.tunnels(of: "bob", through: tunnels.proxies[0]) == 1)
-        try await tunnels.send("ada", through: tunnels.proxies[1])
-        #expect(tunnels.tunnels(of: "ada", through: tunnels.proxies[1]) == 1)
+    private func send(_ user: String, through index: Int, from port: UInt16 = 0) async throws {
+        var connection = ConnectionOptions()
+        connection.tls.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.authority)
+        connection.proxy = .http(
+            "127.0.0.\(index + 1)", port: proxies[index].port, credentials: ProxyOptions.Credentials(user: user, password: "secret"))
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil), source: .wire)
+        let url = try #require(URL(string: "https://127.0.0.1:\(bench.front.port)/x"))
+        try engine.start(url, over: connection, from: port, exchange)
+        #expect(try await exchange.collect() == Data("GET /x 0".utf8))
+    }
+
+    private func tunnels(of user: String, through index: Int) -> Int {
+        let field = "Proxy-Authorization: Basic \(Data("\(user):secret".utf8).base64EncodedString())\r\n"
+        return proxies[index].requests.count { $0.contains(field) }
+    }
+
+    /// Returns a free port that the system gives to no other connection.
+    private func freePort() throws -> UInt16 {
+        for _ in 0..<1000 {
+            let made = RawConnection.makeSocket()
+            defer { close(made) }
+            let (isFree, port) = withLoopbackAddress(port: .random(in: 20_000..<32_000)) { bind(made, $0, $1) == 0 }
+            if isFree { return port }
+        }
+        throw POSIXError(.EADDRNOTAVAIL)
     }
 
     @Test func `W11: a tunnel stays with its user although a later connection has the same local port`() async throws {
-        let tunnels = try await Tunnels()
+        let port = try freePort()
+        try await send("ada", through: 0, from: port)
+        try await send("bob", through: 1, from: port)
         for _ in 0..<3 {
-            try await tunnels.send("ada", through: tunnels.proxies[0])
-            try await tunnels.send("bob", through: tunnels.proxies[1])
+            try await send("ada", through: 0)
+            try await send("bob", through: 1)
         }
-        #expect(tunnels.proxies.map(\.requests.count) == [1, 1])
+        #expect(proxies.map(\.requests.count) == [1, 1])
+        // The user of the other connection cannot use it.
+        try await send("bob", through: 0)
+        #expect(tunnels(of: "bob", through: 0) == 1)
+        try await send("ada", through: 1)
+        #expect(tunnels(of: "ada", through: 1) == 1)
     }
 }
 #endif

@@ -16,17 +16,14 @@ struct TLSOptionsTests {
 
     private static let digest = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 
-    @Test(arguments: ["sha256/", "sha256//", ""])
-    func `W8: a pin is a SHA-256 digest in base64`(_ prefix: String) throws {
-        let pin = try TLSOptions.Pin(prefix + Self.digest)
-        #expect("\(pin)" == "sha256/" + Self.digest)
-        #expect(try pin == TLSOptions.Pin("sha256/" + Self.digest))
-    }
+    private static let digests =
+        [digest] + ["", "/", "//", "sha256/"].map { $0.padding(toLength: 43, withPad: "A", startingAt: 0) + "=" }
 
-    @Test(arguments: ["sha256/", "sha256//", ""], ["", "/", "//", "sha256/"])
-    func `W8: the digest of a pin may begin with anything`(_ prefix: String, _ start: String) throws {
-        let digest = start + String(repeating: "A", count: 43 - start.count) + "="
-        #expect(try "\(TLSOptions.Pin(prefix + digest))" == "sha256/" + digest)
+    @Test(arguments: ["sha256/", "sha256//", ""], digests)
+    func `W8: a pin is a SHA-256 digest in base64, which may begin with anything`(_ prefix: String, _ digest: String) throws {
+        let pin = try TLSOptions.Pin(prefix + digest)
+        #expect("\(pin)" == "sha256/" + digest)
+        #expect(try pin == TLSOptions.Pin("sha256/" + digest))
     }
 
     @Test(arguments: [
@@ -156,57 +153,37 @@ struct TLSOptionsTests {
         { $0.minimumVersion = .tls12 }, { $0.minimumVersion = .tls13 },
     ]
 
-    private func options(_ index: Int) throws -> TLSOptions {
-        var tls = TLSOptions()
-        try Self.changes[index](&tls)
-        return tls
-    }
-
     @Test(arguments: changes.indices)
-    func `H14: a transport without support refuses options before anything is sent`(_ index: Int) async throws {
+    func `H14: options that a transport cannot apply are refused before anything is sent`(_ index: Int) async throws {
+        var changed = TLSOptions()
+        try Self.changes[index](&changed)
+        let tls = changed
         let memory = MemoryTransport { _ in .json("1") }
-        let host = RemoteHost("a.example", transport: CustomTransport { try await memory.perform($0, limits: $1) })
-        #expect(try await host.send("/x") as Int == 1)
-        let tls = try options(index)
-        let error = try await remoteError { try await host.with { $0.tls = tls }.send("/x", method: .post) }
-        #expect(error.code == .unsupported && error.stage == .build && !error.mayHaveArrived, "\(error)")
-        #expect(memory.requests.count == 1)
-    }
-
-    #if os(Linux)
-    @Test(arguments: changes.indices)
-    func `H14: URLSession on Linux refuses all options before anything is sent`(_ index: Int) async throws {
-        let tls = try options(index)
+        let custom = CustomTransport { try await memory.perform($0, limits: $1) }
+        var hosts = [
+            RemoteHost("a.example", transport: custom),
+            // It forwards the options to a transport that must fulfill them.
+            RemoteHost("a.example", transport: ExchangeRecorder(recording: custom)),
+            RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory),
+        ]
+        #if os(Linux)
         let server = try RawServer { _ in }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", port: Int(server.port)), transport: URLSessionTransport())
-        let error = try await remoteError { try await host.with { $0.tls = tls }.send("/x") }
-        #expect(error.code == .unsupported && !error.mayHaveArrived && server.acceptedConnections == 0, "\(error)")
-    }
-    #endif
-
-    @Test(arguments: changes.indices)
-    func `H14: plain http with options is refused before anything is sent`(_ index: Int) async throws {
-        let tls = try options(index)
-        let memory = MemoryTransport { _ in .json("1") }
-        let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.tls = tls }
-        let error = try await remoteError { try await host.send("/x") }
-        #expect(error.code == .unsupported && error.message.contains("use https") && memory.requests.isEmpty, "\(error)")
-    }
-
-    @Test(arguments: changes.indices)
-    func `transports for tests accept all options`(_ index: Int) async throws {
-        let tls = try options(index)
-        let recorder = ExchangeRecorder(recording: MemoryTransport { _ in .json("1") })
-        let host = RemoteHost("a.example", transport: recorder).with { $0.tls = tls }
-        #expect(try await host.send("/x") as Int == 1)
-        let replayed = host.with { $0.transport = recorder.exchanges.transport() }
-        #expect(try await replayed.send("/x") as Int == 1)
-        // It forwards the options to a transport that must fulfill them.
-        let memory = MemoryTransport { _ in .json("1") }
-        let strict = host.with {
-            $0.transport = ExchangeRecorder(recording: CustomTransport { try await memory.perform($0, limits: $1) })
+        hosts.append(RemoteHost(HostConfiguration("127.0.0.1", port: Int(server.port)), transport: URLSessionTransport()))
+        #endif
+        for host in hosts {
+            let error = try await remoteError { try await host.with { $0.tls = tls }.send("/x", method: .post) }
+            #expect(error.code == .unsupported && error.stage == .build && !error.mayHaveArrived, "\(error)")
+            #expect(host.configuration.scheme == .https || error.message.contains("use https"), "\(error)")
         }
-        #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
+        #expect(memory.requests.isEmpty)
+        #if os(Linux)
+        #expect(server.acceptedConnections == 0)
+        #endif
+        #expect(try await hosts[0].send("/x") as Int == 1)
+        let recorder = ExchangeRecorder(recording: memory)
+        let accepting = RemoteHost("a.example", transport: recorder).with { $0.tls = tls }
+        #expect(try await accepting.send("/x") as Int == 1)
+        #expect(try await accepting.with { $0.transport = recorder.exchanges.transport() }.send("/x") as Int == 1)
     }
 
     #if os(Linux)
@@ -264,14 +241,12 @@ struct TLSOptionsTests {
             (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
             (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
         ] as [(Int32, String, Int, RemoteError.Code)])
-    func `W8: libcurl's failures are distinguished`(
-        _ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code
-    ) throws {
+    func `W8: libcurl's failures are distinguished`(number: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) throws {
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
         tls.clientCertificate = try Self.clientCertificate
         let failure = TransportFailure(
-            curlCode: curlCode, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
+            curlCode: number, text: text, systemError: 0, verification: verification, tls: tls, mayHaveArrived: false)
         #expect(failure.code == code)
     }
 
@@ -289,17 +264,6 @@ struct TLSOptionsTests {
 /// Pins and own authorities on the transport that applies them on each system, against OpenSSL's own server.
 @Suite(.enabled(if: TestCertificates.problem == nil, "\(TestCertificates.problem ?? "")"), .timeLimit(.minutes(hangMinutes)))
 struct SystemTrustTests {
-    /// The transport that applies TLS options on this system.
-    private static var transport: any Transport {
-        get throws {
-            #if os(Linux)
-            try RealTransport.curl.make()
-            #else
-            try RealTransport.urlSession.make()
-            #endif
-        }
-    }
-
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.made.get() }
@@ -308,7 +272,8 @@ struct SystemTrustTests {
         var tls = TLSOptions()
         tls.authorities = try TLSOptions.Authorities(contentsOf: certificates.authority)
         try change(&tls)
-        let transport = try Self.transport
+        // libcurl where it is available; URLSession applies these options on other systems.
+        let transport: any Transport = try #require(RealTransport.available.last).make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", port: server.port), transport: transport).with {
             $0.tls = tls
             // The server may still be starting.
@@ -318,7 +283,7 @@ struct SystemTrustTests {
         return try await host.data(for: Route(path: "/page"))
     }
 
-    @Test func `W8: an own authority is trusted, and no other`() async throws {
+    @Test func `W8: an own authority and a pinned key are trusted, and no others`() async throws {
         let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
         #expect(try await body(of: server) { _ in } == OpenSSLServer.body)
         let error = try await remoteError {
@@ -327,23 +292,20 @@ struct SystemTrustTests {
         #expect(error.code == .certificateUntrusted && !error.mayHaveArrived)
         // Without an own authority, the system's are trusted.
         #expect(try await remoteError { _ = try await body(of: server) { $0.authorities = nil } }.code == .certificateUntrusted)
-    }
-
-    @Test func `W8: a pinned key is accepted, and another is refused`() async throws {
-        let server = try OpenSSLServer(certificates.certificate(.good), key: certificates.key(.good))
         let (right, wrong) = (try certificates.pin(.good), try certificates.pin(.rotated))
         #expect(try await body(of: server) { $0.pins = [wrong, right] } == OpenSSLServer.body)
-        let error = try await remoteError { _ = try await body(of: server) { $0.pins = [wrong] } }
-        #expect(error.code == .pinMismatch && !error.mayHaveArrived)
+        let mismatch = try await remoteError { _ = try await body(of: server) { $0.pins = [wrong] } }
+        #expect(mismatch.code == .pinMismatch && !mismatch.mayHaveArrived)
     }
 
-    @Test(arguments: [(TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted)])
-    func `W8: a pin does not replace a valid certificate of an own authority`(
-        _ name: TestCertificates.Name, _ code: RemoteError.Code
-    ) async throws {
+    @Test(arguments: [
+        (TestCertificates.Name.misnamed, RemoteError.Code.certificateNameMismatch), (.selfSigned, .certificateUntrusted),
+        (.foreign, .certificateUntrusted),
+    ])
+    func `W8: a pin does not replace a valid certificate`(_ name: TestCertificates.Name, _ code: RemoteError.Code) async throws {
         let server = try OpenSSLServer(certificates.certificate(name), key: certificates.key(name))
-        let pins = name == .selfSigned ? [try certificates.pin(name)] : []
-        #expect(try await remoteError { _ = try await body(of: server) { $0.pins = Set(pins) } }.code == code)
+        let pins: Set<TLSOptions.Pin> = name == .misnamed ? [] : [try certificates.pin(name)]
+        #expect(try await remoteError { _ = try await body(of: server) { $0.pins = pins } }.code == code)
     }
 }
 

@@ -41,14 +41,6 @@ struct TrustTests {
         #expect(bench.front.record.receivedBytes == 0 && bench.origin.requests.isEmpty)
     }
 
-    @Test func `W8: without options only the system's authorities are trusted`() async throws {
-        let bench = try TrustBench()
-        let transport = try RealTransport.curl.make()
-        _ = try await bench.host(over: transport).data(for: Self.post)
-        #expect(try await remoteError { try await bench.host(TLSOptions(), over: transport).send(Self.post) }.code == .certificateUntrusted)
-        #expect(bench.origin.requests.count == 1)
-    }
-
     @Test func `W8: an authority of the host replaces all authorities of the system`() async throws {
         let bench = try TrustBench(.foreign)
         let code = try await remoteError { try await bench.host().send(Self.post) }.code
@@ -98,35 +90,26 @@ struct TrustTests {
         #expect(bench.front.record.receivedBytes == 0 && bench.origin.requests.isEmpty)
     }
 
-    @Test(arguments: [(TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted)])
-    func `W8: a pin does not replace a valid certificate`(_ certificate: TestCertificates.Name, _ code: RemoteError.Code) async throws {
-        let bench = try TrustBench(certificate)
-        let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(certificate)] })
-        #expect(try await remoteError { try await host.send(Self.post) }.code == code)
-        #expect(bench.origin.requests.isEmpty)
-    }
-
     // MARK: Connections are not shared
-
-    @Test func `W8: hosts with the same options share connections`() async throws {
-        let bench = try TrustBench()
-        let transport = try RealTransport.curl.make()
-        for _ in 0..<5 { _ = try await bench.host(over: transport).data(for: Route(path: "/x")) }
-        #expect(bench.front.record.accepted == 1)
-    }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
     func `W8: a host with other options reuses neither connections nor sessions`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let transport = try RealTransport.curl.make()
         let trusting = try bench.host(over: transport)
-        let stranger = try bench.host(
-            bench.options { $0.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.otherAuthority) }, over: transport)
+        let strangers = [
+            try bench.host(
+                bench.options { $0.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.otherAuthority) },
+                over: transport),
+            try bench.host(TLSOptions(), over: transport),
+        ]
         let pinned = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] }, over: transport)
         let known = try bench.host(bench.client(), over: transport)
         for round in 1...5 {
             _ = try await trusting.data(for: Route(path: "/x"))
-            #expect(try await remoteError { try await stranger.send("/secret") }.code == .certificateUntrusted, "round \(round)")
+            for stranger in strangers {
+                #expect(try await remoteError { try await stranger.send("/secret") }.code == .certificateUntrusted, "round \(round)")
+            }
             #expect(try await remoteError { try await pinned.send("/secret") }.code == .pinMismatch, "round \(round)")
             let before = bench.front.record.accepted
             _ = try await known.data(for: Route(path: "/x"))
@@ -162,21 +145,21 @@ struct TrustTests {
     // MARK: Client certificates
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a server that requires a client certificate gets it`(_ version: TLSFront.Settings.Version) async throws {
+    func `W8: a client certificate is sent on demand, and a refusal has its own code`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench.demanding(version)
+        for name in [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned] {
+            let error = try await remoteError { try await bench.host(bench.client(name)).send(Self.post) }
+            #expect(error.code == .clientCertificateRefused, "\(name): \(error) \(String(describing: error.underlyingError))")
+            #expect(!error.isRetryable && !error.allowsStale, "\(name): \(error)")
+        }
+        let error = try await remoteError { try await bench.host().send(Self.post) }
+        // In TLS 1.2 every failed handshake has the same alert.
+        #expect(error.code == (version == .tls13 ? .clientCertificateRefused : .tlsFailed), "\(error)")
+        #expect(version == .tls13 || error.message.contains("it may require a client certificate"))
+        #expect(bench.origin.requests.isEmpty)
         let plain = try bench.host(bench.client())
         let encrypted = try bench.host(bench.client(key: bench.certificates.encryptedKey, password: "geheim"))
         for host in [plain, encrypted] { for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) } }
-    }
-
-    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
-    func `W8: a refused client certificate has a separate error code`(
-        _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
-    ) async throws {
-        let bench = try TrustBench.demanding(version)
-        let error = try await remoteError { try await bench.host(bench.client(name)).send(Self.post) }
-        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        #expect(!error.isRetryable && !error.allowsStale && bench.origin.requests.isEmpty, "\(error)")
     }
 
     @Test(arguments: [0, 3, 3_000_000])
@@ -188,17 +171,6 @@ struct TrustTests {
             #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
             #expect(!error.allowsStale)
         }
-    }
-
-    @Test func `W8: a server that requires a client certificate reports it`() async throws {
-        let bench = try TrustBench.demanding(.tls13)
-        let error = try await remoteError { try await bench.host().send(Self.post) }
-        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        // In TLS 1.2 every failed handshake has the same alert.
-        let older = try TrustBench.demanding(.tls12)
-        let general = try await remoteError { try await older.host().send(Self.post) }
-        #expect(general.code == .tlsFailed && general.message.contains("it may require a client certificate"))
-        #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
     }
 
     @Test func `W8: a mismatched key or password is an options error`() async throws {
@@ -255,48 +227,39 @@ struct TrustTests {
         #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
     }
 
-    @Test func `W2: over TLS, an unsafe request has a fresh connection, and other requests reuse one`() async throws {
+    @Test func `W2, W8: over TLS, hosts with the same options share a connection, except for unsafe requests`() async throws {
         let bench = try TrustBench()
-        let host = try bench.host()
-        for method in [HTTPMethod.get, .put, .delete, .get] { _ = try await host.data(for: Route(path: "/x", method: method)) }
+        let transport = try RealTransport.curl.make()
+        func send(_ route: Route) async throws { try await bench.host(over: transport).send(route) }
+        for method in [HTTPMethod.get, .put, .delete, .get] { try await send(Route(path: "/x", method: method)) }
         #expect(bench.front.record.accepted == 1)
         for count in 2...4 {
-            _ = try await host.data(for: Self.post)
+            try await send(Self.post)
             #expect(bench.front.record.accepted == count)
         }
     }
 
-    @Test(arguments: ReuseTests.unsafe, [true, false])
-    func `W2: over TLS, a closed connection does not fail an unsafe request, which arrives once`(
-        _ form: ReuseTests.Form, _ announcesEnd: Bool
+    private static let ends: [(LoopbackOrigin.Misbehavior, Bool)] =
+        [(.closeSilently, true), (.closeSilently, false)]
+        + part(of: [0, 200, 1000, 5000], each: 3).map { (.closeLate(after: .microseconds($0)), true) }
+
+    @Test(arguments: ReuseTests.unsafe, ends)
+    func `W2: over TLS, an unsafe request arrives once, whenever the server closes the connection`(
+        _ form: ReuseTests.Form, _ end: (way: LoopbackOrigin.Misbehavior, isAnnounced: Bool)
     ) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
-        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
-        let bench = try TrustBench(to: origin) { $0.announcesEnd = announcesEnd }
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(end.way) }
+        let bench = try TrustBench(to: origin) { $0.announcesEnd = end.isAnnounced }
         for round in 1...rounds(10, quick: 2) {
             // Each round uses its own connections, which end with it.
             let host = try bench.host()
             _ = try await host.data(for: Route(path: "/warm"))
-            try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }
+            if end.way == .closeSilently {
+                try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }
+            }
             origin.forget()
             _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
             #expect(origin.requests(to: "/x").count == 1, "round \(round)")
-        }
-    }
-
-    @Test(arguments: ReuseTests.unsafe, part(of: [0, 200, 1000, 5000], each: 3))
-    func `W2: over TLS, an unsafe request arrives at most once, whenever the server closes the connection`(
-        _ form: ReuseTests.Form, _ microseconds: Int
-    ) async throws {
-        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
-        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
-        let bench = try TrustBench(to: origin)
-        let host = try bench.host()
-        for round in 1...rounds(5, quick: 2) {
-            _ = try await host.data(for: Route(path: "/warm"))
-            _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
-            #expect(origin.requests(to: "/x").count == 1, "round \(round)")
-            origin.forget()
         }
     }
 }
