@@ -6,7 +6,6 @@ import StoreCoreTesting
 @testable import StoreCore
 @testable import StoreFiles
 @testable import StoreOutbox
-@testable import StorePlatform
 
 /// Commands that fail again and again, and the ways to get rid of them.
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -272,19 +271,4 @@ struct OutboxLaneTests {
         try await until { await outbox.core.isEmpty }
     }
 
-    @Test func `O6, O14: an outbox refuses a log of an earlier format, and does not change it`() throws {
-        var bytes = LogFormat.outbox.header
-        bytes[8] = 1
-        let sum = bytes.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
-        bytes.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
-        let directory = try TemporaryDirectory()
-        try FileManager.default.createDirectory(at: directory.file("outbox"), withIntermediateDirectories: true)
-        let log = directory.file("outbox").appending(path: "log")
-        try Data(bytes + [1, 2, 3]).write(to: log)
-        let error = #expect(throws: StoreError.self) { try Outbox(directory: directory.file("outbox")) }
-        #expect(error?.code == .unreadableRecord)
-        #expect(error?.message.contains("has version 1") == true)
-        #expect(error?.message.contains("the earlier version of the program") == true)
-        #expect(try Data(contentsOf: log) == Data(bytes + [1, 2, 3]))
-    }
 }
