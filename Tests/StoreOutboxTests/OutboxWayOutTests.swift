@@ -270,5 +270,4 @@ struct OutboxLaneTests {
         origin.release()
         try await until { await outbox.core.isEmpty }
     }
-
 }
