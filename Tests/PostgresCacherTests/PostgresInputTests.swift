@@ -38,10 +38,7 @@ struct PostgresInputTests {
         try await until("the task waits") { user.table.leases.waiterCount > 0 }
         let message = String(repeating: "\u{0}\"é😀", count: 12_000)
         lease.end(.failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: nil, allowsStale: true, message: message)))
-        guard case .failed(let failure) = try await waiter.value else {
-            Issue.record("the waiter did not fail")
-            return
-        }
+        let failure = try #require(try await waiter.value.failure)
         #expect(failure.failureKind == .permanent && message.hasPrefix(failure.message) && failure.message.count > 10)
     }
 

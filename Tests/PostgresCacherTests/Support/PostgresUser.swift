@@ -70,7 +70,18 @@ final class PostgresUser: Sendable {
 func record(_ value: Int) -> CacheRecord<Int> { CacheRecord(content: value, fetchedAt: Date(timeIntervalSinceReferenceDate: 1)) }
 
 extension SaveOutcome {
-    var isSaved: Bool { if case .saved = self { true } else { false } }
+    /// The revision of a change that was made.
+    var saved: Revision? { if case .saved(let revision) = self { revision } else { nil } }
+    var isSaved: Bool { saved != nil }
+    /// The newest record, and its revision, of a refused save.
+    var refusal: (newer: CacheRecord<Content>?, revision: Revision)? {
+        if case .superseded(let newer, let revision) = self { (newer, revision) } else { nil }
+    }
+}
+
+extension LeaseOutcome {
+    var failure: FetchFailedElsewhere? { if case .failed(let failure) = self { failure } else { nil } }
+    var isNotNeeded: Bool { if case .notNeeded = self { true } else { false } }
 }
 
 /// Returns the lease; `nil` if it was not granted.
