@@ -69,7 +69,7 @@ struct SharedProcessTests {
         #expect(user.gaps > 0 || seen == Set(0..<Self.excess))
     }
 
-    @Test func `D1, D4: a process that was stopped during more changes than the log holds is told of a gap and the next change`() async throws {
+    @Test func `D1, D4: a process stopped during more changes than the log holds is told of a gap, and of the next change`() async throws {
         let reader = try start("observe")
         #expect(try await reader.nextLine() == "observing")
         reader.send(SIGSTOP)
