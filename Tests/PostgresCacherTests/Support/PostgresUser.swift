@@ -24,6 +24,8 @@ struct PostgresPlace {
         PostgresCacher(try database(connections: connections, timeout: timeout), table: table)
     }
 
+    func textCacher() throws -> PostgresCacher<String, String> { PostgresCacher(try database(), table: table) }
+
     /// Runs a statement as the owner of the tables.
     @discardableResult
     func query(_ text: String) async throws -> [[String?]] {
