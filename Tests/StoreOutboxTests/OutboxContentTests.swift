@@ -269,8 +269,7 @@ struct OutboxContentTests {
         let bench = try OutboxBench(
             origin: ScriptedDeliveries(.success(()), .failure(Offline())), fetcher: ScriptedFetcher { .success($0.number * 1_000) })
         await bench.store[1].update(10)
-        await bench.register()
-        bench.outbox.start()
+        _ = await bench.started()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.settled()
         try await bench.outbox.submit(Add(key: 1, amount: 7))

@@ -32,8 +32,7 @@ struct OutboxDeliveryTests {
                 if delivery.command.key == 1 { try await untilCanceled() }
                 return .success(())
             }
-        ).prepared()
-        bench.outbox.start()
+        ).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 1))
         try await bench.outbox.submit(Add(key: 2, amount: 1))
         try await bench.events.first("delivered")
@@ -41,8 +40,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
-        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline()))).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline()))).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         bench.time.advance(by: .seconds(10))
@@ -63,8 +61,7 @@ struct OutboxDeliveryTests {
 
     @Test func `O5: a transient failure is repeated after a growing delay, and never becomes permanent`() async throws {
         let origin = ScriptedDeliveries<Add, Void> { _ in .failure(Refusal(failureKind: .transient, attempts: 5)) }
-        let bench = try await OutboxBench(origin: origin).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: origin).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         for attempt in 1...12 {
             try await bench.events.first("attempt \(attempt) failed")
@@ -84,8 +81,7 @@ struct OutboxDeliveryTests {
         async throws
     {
         let refusal = Refusal(failureKind: .transient, retryAfter: .seconds(100))
-        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal))).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(refusal))).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         #expect(await bench.state.commands.map(\.nextAttempt) == [bench.time.date.addingTimeInterval(100)])
@@ -177,8 +173,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test func `O5: a delivery that throws a cancellation of its own is repeated like after a transient failure`() async throws {
-        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(()))).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(CancellationError()), .success(()))).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         bench.time.advance(by: .seconds(1))
@@ -191,9 +186,7 @@ struct OutboxDeliveryTests {
         let bench = try await OutboxBench(policy: policy, origin: origin).prepared()
         try await bench.deliverHeld(5, 7)
         try await bench.outbox.submit(Add(key: 2, amount: 1))
-        try await until { bench.time.sleeperCount > 0 }
-        bench.time.advance(by: policy.attemptTimeout)
-        try await bench.events.first("attempt is overdue")
+        try await bench.passDeadline()
         // Another lane takes the free place; the next command of the same lane waits.
         try await bench.origin.started(count: 2, timeout: .seconds(600))
         #expect(bench.origin.commands.map(\.key) == [1, 2])

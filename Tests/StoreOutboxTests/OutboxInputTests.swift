@@ -275,8 +275,7 @@ struct OutboxInputTests {
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
     func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
         let origin = ScriptedDeliveries<Add, Void>(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(()))
-        let bench = try await OutboxBench(origin: origin).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: origin).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         let again = try OutboxBench(in: bench.directory)
