@@ -335,25 +335,18 @@ struct FileSweepTests {
         #expect(scope.directory(named: name + "e\u{301}").path(percentEncoded: true) == composed)
     }
 
-    @Test func `F2: clearing a scope removes the records in all its directories, and nothing else`() async throws {
-        let scope = CacheScope(directory: place.url)
+    @Test func `F2: clearing a scope removes the records in all its directories, whatever its name, and nothing else`() async throws {
+        let folder = "a b%20c"
+        let scope = CacheScope(directory: place.url.appending(path: folder, directoryHint: .isDirectory))
         let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
         try await users.save(record("Ada"), param: 1)
-        try await cacher().save(record("top"), param: 1)
-        try place.write([1], "users/notes.txt")
-        try place.write([1], "users/" + TemporaryFile.makeName(kind: "record"))
-        await users.settle()
-        try await scope.clear()
-        #expect(try place.names == ["users"])
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path(of: "users")) == ["notes.txt"])
-    }
-
-    @Test func `clearing a scope finds its directories under a name with spaces and percent signs`() async throws {
-        let scope = CacheScope(directory: place.url.appending(path: "a b%20c", directoryHint: .isDirectory))
-        let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
-        try await users.save(record("Ada"), param: 1)
+        try await FileCacher<Int, String>(directory: place.url.appending(path: folder)).save(record("top"), param: 1)
+        try place.write([1], folder + "/users/notes.txt")
+        try place.write([1], folder + "/users/" + TemporaryFile.makeName(kind: "record"))
         await users.settle()
         try await scope.clear()
         #expect(try await users.load(param: 1) == nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path(of: folder)) == ["users"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path(of: folder + "/users")) == ["notes.txt"])
     }
 }

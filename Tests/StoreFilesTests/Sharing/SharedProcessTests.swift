@@ -58,7 +58,7 @@ struct SharedProcessTests {
     /// The changes of each of two processes, which exceed the log after ``addChanges(_:in:_:)`` has filled most of it.
     private static let excess = max(150, rounds(5_000, quick: 150))
 
-    @Test func `D1, D4: more changes than the log holds are all known, and a process stopped meanwhile is told of a gap and the next change`()
+    @Test func `D1, D4: more changes than the log holds are all known, and a process stopped meanwhile is told of a gap and the next`()
         async throws
     {
         let reader = try start("observe")
