@@ -79,7 +79,7 @@ final class OutboxBench: Sendable {
     let fetcher: ScriptedFetcher<Int, Int>
     let store: Store<Int, Int>
     let outbox: Outbox
-    let events: OutboxEvents
+    let events = OutboxEvents()
 
     init(
         in directory: TemporaryDirectory? = nil, time: ManualTime = ManualTime(), policy: OutboxPolicy = .default,
@@ -93,8 +93,6 @@ final class OutboxBench: Sendable {
         self.fetcher = fetcher
         store = Store(
             cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"))), fetcher: fetcher, time: time, scope: scope)
-        let events = OutboxEvents()
-        self.events = events
         outbox = try Outbox(directory: directory.file("outbox"), policy: policy, time: time, scope: scope, onEvent: events.append)
     }
 

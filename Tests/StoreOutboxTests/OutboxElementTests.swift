@@ -277,9 +277,8 @@ struct OutboxElementTests {
     }
 
     @Test func `O18: a command for an element of a linked list changes the entity`() async throws {
-        let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
-        let bench = try await Bench(in: directory, links: [.elements(of: rows)]).registered()
+        let bench = try await Bench(links: [.elements(of: rows)]).registered()
         await rows[5].update(Row(id: 5))
         try await bench.load("feed", [1, 5])
         let id = try await bench.outbox.submit(Like(row: 5))
@@ -291,9 +290,8 @@ struct OutboxElementTests {
     }
 
     @Test func `E5, O18: a delivered change of a linked element without an entity of its own stays in the list`() async throws {
-        let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
-        let bench = try await Bench(in: directory, links: [.elements(of: rows)]).registered()
+        let bench = try await Bench(links: [.elements(of: rows)]).registered()
         try await bench.load("feed", [1, 5])
         bench.outbox.start()
         try await bench.outbox.submit(Like(row: 5))
@@ -324,10 +322,9 @@ struct OutboxElementTests {
     }
 
     @Test func `E2: the response of a command is newer than the row that the command adds to a linked list`() async throws {
-        let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
         let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)]) { _ in [] }
-        let outbox = try Outbox(directory: directory.file("outbox"))
+        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"))
         let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in rows.append(Row(id: command.row, likes: 1)) }
         await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
             row.likes += 1
@@ -344,14 +341,13 @@ struct OutboxElementTests {
     }
 
     @Test func `E2: the response of a command is newer than the change of an element that is loaded later`() async throws {
-        let directory = try TemporaryDirectory()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
         let cacher = GatedCacher<String, [Card]>()
         cacher.put(CacheRecord(content: [Card(id: 5)], fetchedAt: Date(timeIntervalSinceNow: -60)), param: "feed")
         let lists = PaginationStore<String, Card>(
             cacher: cacher, fetcher: ScriptedPaginationFetcher<String, Card>(),
             links: [.elements(of: rows, id: \.id, fields: (\.likes, \.likes))])
-        let outbox = try Outbox(directory: directory.file("outbox"))
+        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"))
         let change = CommandPatch<Like>(lists, element: \.row) { _, card in card.likes += 1 }
         await outbox.register(Like.self, patching: rows, at: \.row, and: [change]) { _, row in
             row.likes += 1

@@ -20,8 +20,8 @@ struct PostgresPlace {
     }
 
     /// A cacher with connections of its own, as another machine would have it.
-    func cacher(connections: Int = 4, timeout: Duration = .seconds(600)) throws -> PostgresCacher<Int, Int> {
-        PostgresCacher(try database(connections: connections, timeout: timeout), table: table)
+    func cacher(timeout: Duration = .seconds(600)) throws -> PostgresCacher<Int, Int> {
+        PostgresCacher(try database(timeout: timeout), table: table)
     }
 
     func textCacher() throws -> PostgresCacher<String, String> { PostgresCacher(try database(), table: table) }
@@ -40,19 +40,16 @@ struct PostgresPlace {
 final class PostgresUser: Sendable {
     let cacher: PostgresCacher<Int, Int>
     private let recorded = Lock<[CacherChange<Int>]>([])
+    private let recordedFaults = WatchedState<[PostgresError]>([])
     private let observation = Lock<ChangeObservation?>(nil)
 
-    init(_ place: PostgresPlace, connections: Int = 4, timeout: Duration = .seconds(600)) throws {
-        let faults = WatchedState<[PostgresError]>([])
-        cacher = PostgresCacher(try place.database(connections: connections, timeout: timeout), table: place.table) { error in
-            faults.update { $0.append(error) }
+    init(_ place: PostgresPlace, timeout: Duration = .seconds(600)) throws {
+        cacher = PostgresCacher(try place.database(timeout: timeout), table: place.table) { [recordedFaults] error in
+            recordedFaults.update { $0.append(error) }
         }
-        recordedFaults = faults
         let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
         self.observation.withLock { $0 = observation }
     }
-
-    private let recordedFaults: WatchedState<[PostgresError]>
 
     var faults: [PostgresError] { recordedFaults.current }
 

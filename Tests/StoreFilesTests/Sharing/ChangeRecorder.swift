@@ -9,11 +9,10 @@ import Trials
 final class SharedUser: Sendable {
     let cacher: FileCacher<Int, Int>
     private let recorded = Lock<[CacherChange<Int>]>([])
-    private let observation: Lock<ChangeObservation?>
+    private let observation = Lock<ChangeObservation?>(nil)
 
     init(_ directory: URL, limit: Int = 256_000_000, faults: FaultRecorder = FaultRecorder()) {
         cacher = FileCacher(directory: directory, limit: limit, sharing: .processes) { faults.record($0) }
-        observation = Lock(nil)
         observe()
     }
 

@@ -13,15 +13,11 @@ import StoreTrials
 @Suite(.serialized)
 struct SharedProcessTests {
     private let place: TemporaryDirectory
-    private let program: String
 
-    init() throws {
-        place = try TemporaryDirectory()
-        program = try ChildProcess.path(of: "CrashWriter")
-    }
+    init() throws { place = try TemporaryDirectory() }
 
     private func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(program, ["share", place.directory.path, mode] + arguments)
+        try ChildProcess("CrashWriter", ["share", place.directory.path, mode] + arguments)
     }
 
     @Test func `D3: additions of several processes are never lost, even if one of them is killed`() async throws {
@@ -190,6 +186,7 @@ struct SharedProcessTests {
         try await user.cacher.save(record(0), param: 0)
         // The limit is that of the user, and other processes need watches meanwhile: only a namespace has a limit of its own.
         let script = #"echo 4 >/proc/sys/user/max_inotify_instances; exec "$@""#
+        let program = try ChildProcess.path(of: "CrashWriter")
         let inNamespace = ["-Ur", "/bin/sh", "-c", script, "sh", program, "share", place.directory.path, "observe-beyond-limit"]
         let child = try Self.hasNamespaces ? ChildProcess("/usr/bin/unshare", inNamespace) : start("observe-beyond-limit")
         #expect(try await child.nextLine() == "fault changesLost")
@@ -208,9 +205,8 @@ struct SharedProcessTests {
             wait
             """
         // The limit is that of a user namespace. The end of the process namespace ends the program too.
-        return try ChildProcess(
-            "/usr/bin/unshare",
-            ["-Urpf", "--kill-child", "/bin/sh", "-c", script, "sh", program, "share", place.directory.path, mode] + arguments)
+        let shell = ["-Urpf", "--kill-child", "/bin/sh", "-c", script, "sh", try ChildProcess.path(of: "CrashWriter")]
+        return try ChildProcess("/usr/bin/unshare", shell + ["share", place.directory.path, mode] + arguments)
     }
 
     /// Whether the system permits a namespace; some containers do not.

@@ -12,17 +12,13 @@ import Trials
 @Suite(.serialized)
 struct OutboxLogProcessTests {
     private let place: TemporaryDirectory
-    private let program: String
 
-    init() throws {
-        place = try TemporaryDirectory()
-        program = try ChildProcess.path(of: "CrashWriter")
-    }
+    init() throws { place = try TemporaryDirectory() }
 
     private var path: String { place.directory.path }
 
     private func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(program, ["outbox", path, mode] + arguments)
+        try ChildProcess("CrashWriter", ["outbox", path, mode] + arguments)
     }
 
     private func texts(_ news: OutboxLog.News) -> [String] { news.entries.map { String(decoding: $0, as: UTF8.self) } }
