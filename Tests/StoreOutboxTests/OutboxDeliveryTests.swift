@@ -26,19 +26,6 @@ struct OutboxDeliveryTests {
         }
     }
 
-    @Test func `O3: a delivery that does not end does not delay other lanes`() async throws {
-        let bench = try await OutboxBench(
-            origin: ScriptedDeliveries { delivery in
-                if delivery.command.key == 1 { try await untilCanceled() }
-                return .success(())
-            }
-        ).launched()
-        try await bench.outbox.submit(Add(key: 1, amount: 1))
-        try await bench.outbox.submit(Add(key: 2, amount: 1))
-        try await bench.events.first("delivered")
-        #expect(await bench.state.commands.map(\.status) == [.delivering])
-    }
-
     @Test func `O4: all deliveries of a command have one identity, even after a restart`() async throws {
         let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Offline()), .failure(Offline()))).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))

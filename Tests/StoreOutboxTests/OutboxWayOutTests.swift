@@ -243,7 +243,7 @@ struct OutboxLaneTests {
         #expect(performed.current == ["first", "second"])
     }
 
-    @Test func `O3: stores of one type with names of their own share no lanes`() async throws {
+    @Test func `O3: stores of one type with names of their own share no lanes, and a delivery delays no other lane`() async throws {
         let first = Store(cacher: MemoryCacher<Int, Int>(), time: ManualTime(), name: "likes") { _ in 0 }
         let second = Store(cacher: MemoryCacher<Int, Int>(), time: ManualTime(), name: "views") { _ in 0 }
         let origin = ScriptedDeliveries<Add, Void> { _ in .success(()) }
