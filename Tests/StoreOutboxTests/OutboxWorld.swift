@@ -243,12 +243,8 @@ struct OutboxWorld {
             expected[number].status = .delivered
             for other in expected.indices where expected[other].creator == number { expected[other].creator = nil }
         case .transient, .requested:
-            write(
-                number,
-                .deferred(
-                    .init(
-                        attempts: 1, date: date, delay: .seconds(10), requested: ending == .requested ? .seconds(10) : .zero,
-                        error: "offline")))
+            let requested = ending == .requested ? Duration.seconds(10) : .zero
+            write(number, .deferred(.init(attempts: 1, date: date, delay: .seconds(10), requested: requested, error: "offline")))
         case .permanent:
             write(number, .failed(.init(attempts: 1, date: date, error: "refused")))
             expected[number].status = .failed

@@ -194,16 +194,6 @@ struct SharedDirectoryTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `D3: a record without a revision is older than any change`() async throws {
-        let plain = FileCacher<Int, Int>(directory: place.url)
-        try await plain.save(record(5), param: 1)
-        let a = try await user()
-        #expect(try await a.content(1) == 5)
-        #expect(try await a.save(6, 1, over: a.cacher.position).isSaved)
-        #expect(try await plain.load(param: 1)?.content == 6)
-        #expect(faults.faults.isEmpty)
-    }
-
     @Test(arguments: [
         nil,
         RecordDetails.Fields(freshness: .fresh(for: .seconds(9)), validator: Validator(entityTag: "v"), nextKey: "n", isInvalidated: true),
