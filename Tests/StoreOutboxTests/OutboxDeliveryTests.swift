@@ -274,22 +274,14 @@ struct OutboxDeliveryTests {
         #expect(try await bench.value() == 5)
     }
 
-    /// Selects a number, in place of an earlier selection.
-    private struct Selection: Command {
-        static let name = "selection"
-        var key: Int
-
-        func supersedes(_ earlier: Selection) -> Bool { true }
-    }
-
     @Test func `O9: the change of a superseded command to another key is no longer shown`() async throws {
         let bench = try OutboxBench()
         await bench.fill()
         await bench.outbox.register(
-            Selection.self, patching: bench.store, at: \.key, lane: { _ in "selections" }, patch: { $1 = 9 }, perform: { _, _ in })
-        try await bench.outbox.submit(Selection(key: 1))
+            Draft.self, patching: bench.store, at: \.key, lane: { _ in "drafts" }, patch: { $1 = $0.value }, perform: { _, _ in })
+        try await bench.outbox.submit(Draft(key: 1, value: 9))
         #expect(try await bench.value(1) == 9)
-        try await bench.outbox.submit(Selection(key: 2))
+        try await bench.outbox.submit(Draft(key: 2, value: 9))
         #expect(try await bench.value(1) == 0)
         #expect(try await bench.value(2) == 9)
     }

@@ -12,17 +12,6 @@ struct CanonicalJSONTests {
         var note: String?
     }
 
-    struct Wrapped: Codable, Hashable, Sendable {
-        var raw: Set<String>
-
-        init(_ raw: Set<String>) { self.raw = raw }
-        init(from decoder: any Decoder) throws { raw = try decoder.singleValueContainer().decode(Set<String>.self) }
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.singleValueContainer()
-            try container.encode(raw)
-        }
-    }
-
     enum Choice: Codable, Hashable, Sendable {
         case none
         case some(Int, named: String)
@@ -129,7 +118,8 @@ struct CanonicalJSONTests {
             var other = Set<Int>(minimumCapacity: 1 << (seed % 10))
             for number in shuffled { other.insert(number) }
             #expect(try text(set) == text(other))
-            #expect(try text(Wrapped(Set(numbers.map(String.init)))) == text(Wrapped(Set(shuffled.map(String.init)))))
+            let (tags, others) = (Set(numbers.map(String.init)), Set(shuffled.map(String.init)))
+            #expect(try text(FileKeyTests.Tagged<AsOneValue>(tags)) == text(FileKeyTests.Tagged<AsOneValue>(others)))
             var dictionary: [Point: Set<Int>] = [:]
             for number in shuffled { dictionary[Point(y: Double(number), x: 1, note: "n")] = [number, seed] }
             var twin: [Point: Set<Int>] = [:]

@@ -130,12 +130,10 @@ struct FileSweepTests {
             try? FileManager.default.moveItem(at: place.url, to: aside)
             try? Data().write(to: place.url)
         }
-        let faults = Lock<[FileCacherFault.Kind]>([])
-        let small = FileCacher<Int, String>(directory: place.url, limit: 43_008, options: options) { fault in
-            faults.withLock { $0.append(fault.kind) }
-        }
+        let faults = FaultRecorder()
+        let small = FileCacher<Int, String>(directory: place.url, limit: 43_008, options: options) { faults.record($0) }
         try await save(bulk(4000), 0, in: small)
-        #expect(faults.withLock { $0 } == [.sweepFailed])
+        #expect(faults.kinds == [.sweepFailed])
 
         try FileManager.default.removeItem(at: place.url)
         try FileManager.default.moveItem(at: aside, to: place.url)
