@@ -26,10 +26,8 @@ private struct MoveCard: Command, Hashable {
 /// Temporary keys beside superseding, refreshes, triggers and reentrant fetches; commands with several patches; full outboxes.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxCornerTests {
-    private struct Unknown: Error {}
-
     private let directory: TemporaryDirectory
-    private let fetcher = ScriptedFetcher<String, String> { _ in .failure(Unknown()) }
+    private let fetcher = ScriptedFetcher<String, String> { _ in .failure(Offline()) }
     private let store: Store<String, String>
     private let outbox: Outbox
 
@@ -95,7 +93,7 @@ struct OutboxCornerTests {
     @Test func `O8: a fetch that waits for its own key under the former temporary key fails`() async throws {
         let own = Lock<Store<String, String>?>(nil)
         let store = Store(cacher: MemoryCacher<String, String>()) { (_: String) async throws -> String in
-            guard let store = own.withLock({ $0 }) else { throw Unknown() }
+            guard let store = own.withLock({ $0 }) else { throw Offline() }
             return try await store["t"].requireData(from: .origin)
         }
         own.withLock { $0 = store }

@@ -50,12 +50,10 @@ struct OutboxCreationTests {
         let time = ManualTime()
         let creating: ScriptedDeliveries<CreateNote, Created<String, String>>
         let appending: ScriptedDeliveries<AppendText, Void>
-        let fetcher = ScriptedFetcher<String, String> { .failure(NoNote(id: $0.param)) }
+        let fetcher = ScriptedFetcher<String, String> { _ in .failure(Offline()) }
         let store: Store<String, String>
         let outbox: Outbox
         let events = OutboxEvents()
-
-        struct NoNote: Error { var id: String }
 
         init(
             in directory: TemporaryDirectory? = nil,

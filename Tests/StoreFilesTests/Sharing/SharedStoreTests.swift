@@ -259,13 +259,9 @@ struct SharedStoreTests {
         try await Trials.until("the other store waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
         gate.open()
         await #expect(throws: Refusal.self) { try await holder.value }
-        do {
-            _ = try await waiter.value()
-            Issue.record("the waiter did not fail")
-        } catch let error as FetchFailedElsewhere {
-            #expect(error.message.contains("Refusal"))
-            #expect(error.failureKind == .permanent && error.retryAfter == .seconds(9) && error.attempts > 1 && !error.allowsStale)
-        }
+        let error = try await #require(throws: FetchFailedElsewhere.self) { try await waiter.value() }
+        #expect(error.message.contains("Refusal"))
+        #expect(error.failureKind == .permanent && error.retryAfter == .seconds(9) && error.attempts > 1 && !error.allowsStale)
         #expect(second.withLock { $0 } == 0)
         #expect(try await b[1].requireData() == 1)
     }

@@ -51,11 +51,10 @@ struct OutboxLogTests {
             return data("a1")
         }
         _ = try b.append(data("b2"), durability: .crash)
-        struct Refused: Error {}
-        #expect(throws: Refused.self) {
+        #expect(throws: Refusal.self) {
             try a.append(durability: .crash) { news in
                 #expect(texts(news) == ["b2"])
-                throw Refused()
+                throw Refusal()
             }
         }
         // The closure has received the record.
@@ -145,8 +144,7 @@ struct OutboxLogTests {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)
         let before = try place.bytes("log")
-        struct Refused: Error {}
-        #expect(throws: Refused.self) { try log.compact { _ in throw Refused() } }
+        #expect(throws: Refusal.self) { try log.compact { _ in throw Refusal() } }
         #expect(try place.bytes("log") == before)
     }
 
