@@ -123,7 +123,9 @@ struct OutboxContentTests {
         #expect(try await other.load(param: 1)?.content == 15)
     }
 
-    @Test func `O7: the names of old commands do not accumulate in a record`() async throws {
+    @Test func `O7: a success makes the change part of the saved content, and the names of old commands do not accumulate there`()
+        async throws
+    {
         let directory = try TemporaryDirectory()
         for launch in 1...5 {
             let bench = try OutboxBench(in: directory)
@@ -133,6 +135,8 @@ struct OutboxContentTests {
             try await bench.outbox.submit(Add(key: 1, amount: 5))
             try await bench.settled()
             #expect(try await bench.value() == 5 * launch)
+            #expect(try await bench.saved()?.content == 5 * launch)
+            #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
             #expect(try await bench.saved()?.fields.commands?.count ?? 0 <= 1)
         }
     }

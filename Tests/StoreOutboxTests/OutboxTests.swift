@@ -60,20 +60,6 @@ struct OutboxTests {
         #expect(try await bench.saved()?.content == 4_000)
     }
 
-    @Test func `O7: a success makes the change part of the saved content`() async throws {
-        let bench = try await OutboxBench().prepared(10)
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        bench.outbox.start()
-        try await bench.settled()
-        #expect(try await bench.value() == 15)
-        #expect(try await bench.saved()?.content == 15)
-        #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
-        let again = try await OutboxBench(in: bench.directory).started()
-        #expect(await again.outbox.drain(until: .zero) == .drained)
-        #expect(try await again.value() == 15)
-        #expect(again.origin.startedCount == 0)
-    }
-
     @Test func `O7, O15: a delivered command is kept until its change is saved, but is not shown as pending`() async throws {
         let (directory, cacher, store, outbox) = try await deliverUnsaved()
         #expect(await outbox.pending(for: store[1]).first { _ in true }?.commands.isEmpty == true)

@@ -289,18 +289,6 @@ struct FileSweepTests {
         #expect(try place.status("a/b/" + fileName(1))?.permissions == 0o600)
     }
 
-    @Test func `F1: the next save creates a removed directory again`() async throws {
-        let url = place.url.appending(path: "a", directoryHint: .isDirectory)
-        let cacher = FileCacher<Int, String>(directory: url)
-        for round in 0..<3 {
-            try await cacher.save(record("\(round)"), param: 1)
-            #expect(try await cacher.load(param: 1) == record("\(round)"))
-            await cacher.settle()
-            try FileManager.default.removeItem(at: url)
-            #expect(try await cacher.load(param: 1) == nil)
-        }
-    }
-
     @Test func `a directory of a scope is inside it, whatever its name`() throws {
         let scope = CacheScope(directory: place.url)
         let names = [

@@ -52,7 +52,7 @@ public final class ChildProcess {
         }.start()
     }
 
-    /// Starts a program of this package with a disk of its own, which disappears with the process. The options of the disk are, for example,
+    /// Starts a program of this package with a disk of its own, which disappears with the process. Its options are, for example,
     /// `size=64k,mode=700`.
     public convenience init(onDisk options: String, at place: String, _ program: String, _ arguments: [String]) throws {
         let script = "mount -t tmpfs -o \(options) none '\(place)' && exec \"$0\" \"$@\""
