@@ -19,9 +19,7 @@ struct SharedStoreTests {
         let cacher: FileCacher<Int, Int>
         let store: Store<Int, Int>
 
-        init(
-            _ directory: URL, isTiered: Bool = true, scope: CacheScope? = nil, fetcher: ScriptedFetcher<Int, Int> = .counting()
-        ) {
+        init(_ directory: URL, isTiered: Bool = true, scope: CacheScope? = nil, fetcher: ScriptedFetcher<Int, Int> = .counting()) {
             self.fetcher = fetcher
             cacher = FileCacher(directory: directory, sharing: .processes)
             store = Store(isTiered ? .tiered : .plain, over: cacher, fetcher: fetcher, scope: scope)
