@@ -305,12 +305,9 @@ struct OutboxElementTests {
         let bench = try Bench()
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
         await bench.outbox.register(
-            Like.self, patching: rows, at: \.row, and: [CommandPatch(bench.lists, element: \.row) { _, row in row.likes += 1 }]
-        ) { _, row in
-            row.likes += 1
-        } perform: { [origin = bench.origin] command, delivery in
-            _ = try await origin.perform(command, delivery)
-        }
+            Like.self, patching: rows, at: \.row, and: [CommandPatch(bench.lists, element: \.row) { _, row in row.likes += 1 }],
+            patch: { _, row in row.likes += 1 },
+            perform: { [origin = bench.origin] command, delivery in _ = try await origin.perform(command, delivery) })
         await rows[5].update(Row(id: 5))
         try await bench.load("feed", [5, 5 + 1])
         bench.outbox.start()
@@ -326,11 +323,9 @@ struct OutboxElementTests {
         let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)]) { _ in [] }
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"))
         let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in rows.append(Row(id: command.row, likes: 1)) }
-        await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
-            row.likes += 1
-        } perform: { command, _ in
-            Row(id: command.row, likes: 7)
-        }
+        await outbox.register(
+            Like.self, patching: rows, at: \.row, and: [addition], patch: { _, row in row.likes += 1 },
+            perform: { command, _ in Row(id: command.row, likes: 7) })
         _ = try await (rows[5].requireData(), liked.flowable.requireData())
         try await outbox.submit(Like(row: 5))
         #expect(try await liked.flowable.requireData().map(\.likes) == [1])
@@ -349,11 +344,9 @@ struct OutboxElementTests {
             links: [.elements(of: rows, id: \.id, fields: (\.likes, \.likes))])
         let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"))
         let change = CommandPatch<Like>(lists, element: \.row) { _, card in card.likes += 1 }
-        await outbox.register(Like.self, patching: rows, at: \.row, and: [change]) { _, row in
-            row.likes += 1
-        } perform: { command, _ in
-            Row(id: command.row, likes: 7)
-        }
+        await outbox.register(
+            Like.self, patching: rows, at: \.row, and: [change], patch: { _, row in row.likes += 1 },
+            perform: { command, _ in Row(id: command.row, likes: 7) })
         _ = try await rows[5].requireData()
         cacher.hold(.load)
         let reading = Task { try await lists["feed"].requireData() }
@@ -385,11 +378,9 @@ struct OutboxElementTests {
             let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { command, rows in
                 if !rows.contains(where: { $0.id == command.row }) { rows.append(Row(id: command.row, likes: 1)) }
             }
-            await outbox.register(Like.self, patching: rows, at: \.row, and: [addition]) { _, row in
-                row.likes += 1
-            } perform: {
-                try await origin.perform($0, $1)
-            }
+            await outbox.register(
+                Like.self, patching: rows, at: \.row, and: [addition], patch: { _, row in row.likes += 1 },
+                perform: { try await origin.perform($0, $1) })
             _ = try await (rows[5].requireData(), rows[6].requireData(), liked.flowable.requireData())
             return (rows, liked, outbox)
         }
