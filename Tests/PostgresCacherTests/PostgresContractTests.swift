@@ -15,7 +15,7 @@ struct PostgresContractTests {
         try await CacherContract.check(
             keys: ["a", "A", "", "é", "e\u{301}\u{301}", "..", String(repeating: "k", count: 300)],
             contents: ["", "\u{0}\"\\\n", String(repeating: "c", count: 20_000)]
-        ) { PostgresCacher<String, String>(try place.database(), table: place.table) }
+        ) { try place.textCacher() }
     }
 
     @Test func `a cacher over PostgreSQL keeps the contract of shared cachers`() async throws {

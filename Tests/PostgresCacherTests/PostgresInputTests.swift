@@ -5,31 +5,12 @@ import StoreCoreTesting
 @testable import PostgresCacher
 @testable import StoreCore
 
-/// Tests inputs at the limits of the server and of its notices, and servers that are half usable.
+/// Tests inputs at the limits of the server, and servers that are half usable.
 @Suite(.enabled(if: PostgresServer.obstacle == nil, needsPostgres))
 struct PostgresInputTests {
     private let place: PostgresPlace
 
     init() async throws { place = try await PostgresPlace() }
-
-    // MARK: Limits of a notice
-
-    @Test(arguments: [3_497, 3_498, 3_499, 7_998, 8_001])
-    func `D1: a key is announced whether it fits into a notice or not`(count: Int) async throws {
-        let (a, b) = (
-            PostgresCacher<String, Int>(try place.database(), table: place.table),
-            PostgresCacher<String, Int>(try place.database(), table: place.table)
-        )
-        // The quotes of JSON add two bytes; the longest key in a notice has 3 500.
-        let key = String(repeating: "k", count: count)
-        let seen = Lock<[CacherChange<String>]>([])
-        let observation = b.observeChanges { change in seen.withLock { $0.append(change) } }
-        _ = try await b.load(param: key)
-        try await a.save(record(1), param: key)
-        try await until("the change arrives") { seen.withLock { $0 }.contains { if case .changed(key, _) = $0 { true } else { false } } }
-        #expect(seen.withLock { $0.count } == 1)
-        withExtendedLifetime(observation) {}
-    }
 
     @Test func `D5: a failure with a message of 100 000 bytes fails the waiters`() async throws {
         let (holder, user) = (try place.cacher(), try place.cacher())
@@ -38,10 +19,7 @@ struct PostgresInputTests {
         try await until("the task waits") { user.table.leases.waiterCount > 0 }
         let message = String(repeating: "\u{0}\"é😀", count: 12_000)
         lease.end(.failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: nil, allowsStale: true, message: message)))
-        guard case .failed(let failure) = try await waiter.value else {
-            Issue.record("the waiter did not fail")
-            return
-        }
+        let failure = try #require(try await waiter.value.failure)
         #expect(failure.failureKind == .permanent && message.hasPrefix(failure.message) && failure.message.count > 10)
     }
 

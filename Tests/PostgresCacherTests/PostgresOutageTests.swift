@@ -11,23 +11,17 @@ struct PostgresOutageTests {
     // MARK: Without a server
 
     @Test func `without libpq the error names the library and how to install it`() throws {
-        do {
-            _ = try PostgresDatabase(url: "postgresql://a", connections: 1, timeout: .seconds(1), library: "/nonexistent/libpq.so.5")
-            Issue.record("a missing library was loaded")
-        } catch {
-            #expect(error.code == .libraryMissing)
-            #expect(error.description.contains("libpq") && error.description.contains("install"))
+        let error = try #require(throws: PostgresError.self) {
+            try PostgresDatabase(url: "postgresql://a", connections: 1, timeout: .seconds(1), library: "/nonexistent/libpq.so.5")
         }
+        #expect(error.code == .libraryMissing)
+        #expect(error.description.contains("libpq") && error.description.contains("install"))
     }
 
     @Test(arguments: ["postgresql://[", "postgresql://host/db?nonsense=1", "host"])
     func `a malformed URL is refused, and the error keeps its password secret`(url: String) throws {
-        do {
-            _ = try PostgresDatabase(url: url)
-            Issue.record("the URL was accepted")
-        } catch {
-            #expect(error.code == .invalidURL)
-        }
+        let error = #expect(throws: PostgresError.self) { try PostgresDatabase(url: url) }
+        #expect(error?.code == .invalidURL)
     }
 
     @Test func `D8: a store works without a server at its start, reports this once, and shares when it is available`() async throws {

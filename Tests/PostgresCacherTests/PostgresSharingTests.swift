@@ -84,10 +84,7 @@ struct PostgresSharingTests {
         try await other.save(record(1), param: 77)
         try await Trials.until("the change of the other cacher arrives") { user.keys.contains(77) }
         #expect(user.changes.count == 1)
-        guard case .saved(let revision) = try await user.cacher.save(record(1), param: 1, over: user.cacher.position) else {
-            Issue.record("the save was refused")
-            return
-        }
+        let revision = try #require(try await user.cacher.save(record(1), param: 1, over: user.cacher.position).saved)
         try await Trials.until("the position follows") { user.cacher.position.number >= revision.number }
     }
 
@@ -137,13 +134,10 @@ struct PostgresSharingTests {
         try await b.cacher.save(record(1), param: 1)
         let base = b.cacher.position
         try await a.save(record(2), param: 1)
-        guard case .superseded(let newer, let revision) = try await b.cacher.save(record(3), param: 1, over: base) else {
-            Issue.record("the older decision was saved")
-            return
-        }
-        #expect(newer == record(2) && revision > base)
+        let refusal = try #require(try await b.cacher.save(record(3), param: 1, over: base).refusal)
+        #expect(refusal.newer == record(2) && refusal.revision > base)
         #expect(try await b.content(1) == 2)
-        #expect(try await b.cacher.save(record(4), param: 1, over: revision).isSaved)
+        #expect(try await b.cacher.save(record(4), param: 1, over: refusal.revision).isSaved)
         // A plain save is above every change.
         try await b.cacher.save(record(5), param: 1)
         #expect(try await a.load(param: 1)?.content == 5)
@@ -155,15 +149,10 @@ struct PostgresSharingTests {
         let base = b.cacher.position
         try await a.save(record(1), param: 1)
         try await a.remove(param: 1)
-        guard case .superseded(nil, _) = try await b.cacher.save(record(3), param: 1, over: base) else {
-            Issue.record("the removed record came back")
-            return
-        }
+        let save = try #require(try await b.cacher.save(record(3), param: 1, over: base).refusal)
         #expect(try await b.content(1) == nil)
-        guard case .superseded(nil, _) = try await b.cacher.remove(param: 1, over: base) else {
-            Issue.record("the removal was not refused")
-            return
-        }
+        let removal = try #require(try await b.cacher.remove(param: 1, over: base).refusal)
+        #expect(save.newer == nil && removal.newer == nil)
     }
 
     @Test func `D3: a table that was dropped continues above its former revisions`() async throws {
@@ -289,10 +278,9 @@ struct PostgresSharingTests {
             let base = b.cacher.position
             try await a.store.clear()
             try await Trials.until("the other store is empty") { await b.store[1].getData(from: .cache) == nil }
-            guard case .superseded(nil, _) = try await b.cacher.save(record(1), param: 2, over: base) else {
-                Issue.record("a record that was fetched before came back")
-                return
-            }
+            // A record that was fetched before does not come back.
+            let refusal = try #require(try await b.cacher.save(record(1), param: 2, over: base).refusal)
+            #expect(refusal.newer == nil)
         }
     }
 

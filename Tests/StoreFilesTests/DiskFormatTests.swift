@@ -106,9 +106,7 @@ struct DiskFormatTests {
     @Test func `D5: the cut or changed note of a holder that has ended delays no lease`() async throws {
         let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
         func granted(_ comment: Comment) async throws -> Lease {
-            var lease: Lease?
-            if case .granted(let granted) = try await cacher.lease(1, for: .seconds(1)) { lease = granted }
-            return try #require(lease, comment)
+            try #require(try await cacher.lease(1, for: .seconds(1)).lease, comment)
         }
         let folder = place.url.appending(path: ".sharing", directoryHint: .isDirectory)
         func noteName() throws -> String? {

@@ -79,7 +79,7 @@ final class OutboxBench: Sendable {
     let fetcher: ScriptedFetcher<Int, Int>
     let store: Store<Int, Int>
     let outbox: Outbox
-    let events: OutboxEvents
+    let events = OutboxEvents()
 
     init(
         in directory: TemporaryDirectory? = nil, time: ManualTime = ManualTime(), policy: OutboxPolicy = .default,
@@ -93,8 +93,6 @@ final class OutboxBench: Sendable {
         self.fetcher = fetcher
         store = Store(
             cacher: TieredCacher(over: FileCacher(directory: directory.file("numbers"))), fetcher: fetcher, time: time, scope: scope)
-        let events = OutboxEvents()
-        self.events = events
         outbox = try Outbox(directory: directory.file("outbox"), policy: policy, time: time, scope: scope, onEvent: events.append)
     }
 
@@ -106,7 +104,7 @@ final class OutboxBench: Sendable {
     }
 
     /// Sets the first contents, which the origin does not know.
-    func fill() async { for key in 1...4 { await store[key].update(0) } }
+    func fill(_ content: Int = 0) async { for key in 1...4 { await store[key].update(content) } }
 
     /// Registers the addition.
     func registered() async -> OutboxBench {
@@ -122,9 +120,15 @@ final class OutboxBench: Sendable {
     }
 
     /// Sets the first contents, and registers the addition.
-    func prepared() async -> OutboxBench {
-        await fill()
+    func prepared(_ content: Int = 0) async -> OutboxBench {
+        await fill(content)
         return await registered()
+    }
+
+    /// Sets the first contents, registers the addition, and starts the outbox.
+    func launched(_ content: Int = 0) async -> OutboxBench {
+        await fill(content)
+        return await started()
     }
 
     /// Starts the outbox with an origin that holds its deliveries, and submits additions to key 1. Returns the first one when it is being
@@ -137,6 +141,13 @@ final class OutboxBench: Sendable {
         for amount in amounts { ids.append(try await outbox.submit(Add(key: 1, amount: amount))) }
         try await origin.started(count: 1, timeout: .seconds(600))
         return ids[0]
+    }
+
+    /// Lets the deadline of a held delivery pass.
+    func passDeadline() async throws {
+        try await until { time.sleeperCount > 0 }
+        time.advance(by: OutboxPolicy.default.attemptTimeout)
+        try await events.first("attempt is overdue")
     }
 
     /// The content of a key, without a fetch of valid content.
@@ -155,6 +166,23 @@ final class OutboxBench: Sendable {
     func saved(_ key: Int = 1) async throws -> CacheRecord<Int>? {
         try await FileCacher<Int, Int>(directory: directory.file("numbers")).load(param: key)
     }
+}
+
+/// Delivers an addition of five to a content of ten, and returns while the sum is being saved.
+func deliverUnsaved() async throws -> (TemporaryDirectory, GatedCacher<Int, Int>, Store<Int, Int>, Outbox) {
+    let cacher = GatedCacher<Int, Int>()
+    let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int> { _ in .success(0) }, time: ManualTime())
+    await store[1].update(10)
+    try await store.waitUntilSaved()
+    let (directory, events) = (try TemporaryDirectory(), OutboxEvents())
+    let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
+    await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
+    cacher.hold(.save)
+    outbox.start()
+    try await outbox.submit(Add(key: 1, amount: 5))
+    try await events.first("delivered")
+    try await cacher.began(.save, count: 2)
+    return (directory, cacher, store, outbox)
 }
 
 /// Records the events of an outbox.

@@ -31,11 +31,9 @@ struct OutboxBoundsTests {
         return bench.origin.startedCount
     }
 
-    @Test(arguments: [Duration.zero, .seconds(-10)])
-    func `C24: an origin that advises no delay gets no more requests than one without advice`(_ delay: Duration) async throws {
+    @Test(arguments: [nil, Duration.zero, .seconds(-10)])
+    func `C24: an origin that advises no delay gets no more requests than one without advice`(_ delay: Duration?) async throws {
         // The delays are random between half of their bound and the bound, and double until 300 s.
-        let most = try await deliveries(retryAfter: nil)
-        #expect(most < 40)
         #expect(try await deliveries(retryAfter: delay) < 40)
     }
 

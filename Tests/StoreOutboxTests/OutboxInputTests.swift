@@ -6,7 +6,6 @@ import StoreCoreTesting
 @testable import StoreCore
 @testable import StoreFiles
 @testable import StoreOutbox
-@testable import StorePlatform
 
 /// Damaged logs, disks that fail, and values that no program should produce.
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -85,21 +84,6 @@ struct OutboxInputTests {
             bench.outbox.start()
             try await bench.origin.wait(until: { $0.contains(Add(key: 4, amount: 1)) })
         }
-    }
-
-    @Test func `O6, O14: an outbox refuses a log of a newer version, and does not change it`() async throws {
-        var bytes = try history().bytes
-        bytes[8] = 3
-        let sum = Array(bytes[..<12]).withUnsafeBytes { Checksum64.of($0) }
-        for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: sum >> UInt64(8 * index)) }
-        let place = try TemporaryDirectory()
-        try FileManager.default.createDirectory(at: place.file("outbox"), withIntermediateDirectories: true)
-        let log = place.file("outbox").appending(path: "log")
-        try Data(bytes).write(to: log)
-        let error = #expect(throws: StoreError.self) { try OutboxBench(in: place) }
-        #expect(error?.code == .unreadableRecord)
-        #expect(error?.message.contains("version 3") == true)
-        #expect(try Data(contentsOf: log) == Data(bytes))
     }
 
     @Test(arguments: [(0, UInt8(2)), (1, 200)])
@@ -291,8 +275,7 @@ struct OutboxInputTests {
     @Test(arguments: [Duration.seconds(Int64.max), .seconds(-5), .nanoseconds(1)])
     func `O5: no delay that an origin asks for harms the outbox`(_ delay: Duration) async throws {
         let origin = ScriptedDeliveries<Add, Void>(.failure(Refusal(failureKind: .transient, retryAfter: delay)), .success(()))
-        let bench = try await OutboxBench(origin: origin).prepared()
-        bench.outbox.start()
+        let bench = try await OutboxBench(origin: origin).launched()
         try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.events.first("attempt 1 failed")
         let again = try OutboxBench(in: bench.directory)

@@ -14,9 +14,8 @@ struct OutboxProcessTests {
     /// The number of kills; `STOREHOUSE_SEEDS=1000` for a long run.
     @Test func `O1, O3, O4, O7, O14: a killed program loses, reorders and repeats no change`() async throws {
         let place = try TemporaryDirectory()
-        let program = try ChildProcess.path(of: "CrashWriter")
         func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
-            try ChildProcess(program, ["life", place.directory.path, mode] + arguments)
+            try ChildProcess("CrashWriter", ["life", place.directory.path, mode] + arguments)
         }
         #expect(mkfifo(place.file("channel").path(percentEncoded: false), 0o600) == 0)
         let origin = try start("origin")

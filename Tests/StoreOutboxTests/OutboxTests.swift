@@ -9,18 +9,6 @@ import StoreCoreTesting
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxTests {
-    @Test func `O1: a submitted command is on disk and visible when submit returns`() async throws {
-        let bench = try OutboxBench()
-        await bench.store[1].update(10)
-        await bench.register()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        #expect(try await bench.value() == 15)
-        #expect(try await bench.saved()?.content == 10)
-        let again = try OutboxBench(in: bench.directory)
-        #expect(await again.state.commands.map(\.name) == ["add"])
-        #expect(bench.origin.startedCount == 0)
-    }
-
     @Test func `O1, O12: a failed submit changes nothing`() async throws {
         let bench = try OutboxBench(policy: OutboxPolicy { $0.countLimit = 1 })
         await bench.store[1].update(10)
@@ -35,11 +23,14 @@ struct OutboxTests {
         #expect(await again.state.pendingCount == 1)
     }
 
-    @Test func `O2: a restart shows the changes of pending commands before register returns`() async throws {
-        let bench = try OutboxBench()
-        await bench.store[1].update(10)
-        await bench.register()
+    @Test func `O1, O2: a submitted command is on disk and visible when submit returns, and visible before the next register returns`()
+        async throws
+    {
+        let bench = try await OutboxBench().prepared(10)
         try await bench.outbox.submit(Add(key: 1, amount: 5))
+        #expect(try await bench.value() == 15)
+        #expect(try await bench.saved()?.content == 10)
+        #expect(try await OutboxBench(in: bench.directory).state.commands.map(\.name) == ["add"])
         try await bench.outbox.submit(Add(key: 1, amount: 100))
         let again = try OutboxBench(in: bench.directory)
         #expect(try await again.store[1].requireData() == 10)
@@ -64,38 +55,9 @@ struct OutboxTests {
         #expect(try await bench.saved()?.content == 4_000)
     }
 
-    @Test func `O7: a success makes the change part of the saved content`() async throws {
-        let bench = try OutboxBench()
-        await bench.store[1].update(10)
-        await bench.register()
-        try await bench.outbox.submit(Add(key: 1, amount: 5))
-        bench.outbox.start()
-        try await bench.settled()
-        #expect(try await bench.value() == 15)
-        #expect(try await bench.saved()?.content == 15)
-        #expect(bench.origin.commands == [Add(key: 1, amount: 5)])
-        let again = try await OutboxBench(in: bench.directory).started()
-        #expect(await again.outbox.drain(until: .zero) == .drained)
-        #expect(try await again.value() == 15)
-        #expect(again.origin.startedCount == 0)
-    }
-
     @Test func `O7, O15: a delivered command is kept until its change is saved, but is not shown as pending`() async throws {
-        let cacher = GatedCacher<Int, Int>()
-        let store = Store(cacher: cacher, fetcher: ScriptedFetcher<Int, Int> { _ in .success(0) }, time: ManualTime())
-        await store[1].update(10)
-        try await store.waitUntilSaved()
-        let events = OutboxEvents()
-        let directory = try TemporaryDirectory()
-        let outbox = try Outbox(directory: directory.file("outbox"), time: ManualTime(), onEvent: events.append)
-        await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
-        cacher.hold(.save)
-        outbox.start()
-        try await outbox.submit(Add(key: 1, amount: 5))
-        try await events.first("delivered")
-        try await cacher.began(.save, count: 2)
-        var states = outbox.pending(for: store[1]).makeAsyncIterator()
-        #expect(await states.next()?.commands.isEmpty == true)
+        let (directory, cacher, store, outbox) = try await deliverUnsaved()
+        #expect(await outbox.pending(for: store[1]).first { _ in true }?.commands.isEmpty == true)
         // The next process would fold the change into the old record.
         let next = try OutboxMachine(reading: OutboxLog(directory: directory.file("outbox")))
         #expect(next.deliveredCount == 1)
@@ -105,9 +67,7 @@ struct OutboxTests {
     }
 
     @Test func `O5: a permanent failure takes back only its own change`() async throws {
-        let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(())))
-        await bench.store[1].update(10)
-        await bench.register()
+        let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()), .success(()))).prepared(10)
         let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
         try await bench.outbox.submit(Add(key: 1, amount: 100))
         #expect(try await bench.value() == 115)
@@ -126,9 +86,7 @@ struct OutboxTests {
 
     @Test func `O5: once a refusal is visible, its change no longer is`() async throws {
         for _ in 0..<50 {
-            let bench = try OutboxBench(origin: ScriptedDeliveries(.failure(Refusal())))
-            await bench.store[1].update(10)
-            await bench.register()
+            let bench = try await OutboxBench(origin: ScriptedDeliveries(.failure(Refusal()))).prepared(10)
             try await bench.outbox.submit(Add(key: 1, amount: 5))
             let seen = Task {
                 for await state in bench.outbox.publish() where state.failedCount == 1 {

@@ -4,7 +4,7 @@ import Foundation
 @testable import StoreCore
 
 /// An event of the model of an outbox.
-enum OutboxStep: Hashable, CustomStringConvertible {
+enum OutboxStep: Hashable {
     enum Ending: Hashable, CaseIterable { case success, transient, requested, permanent, fatal }
 
     case submit(lane: Int)
@@ -26,28 +26,6 @@ enum OutboxStep: Hashable, CustomStringConvertible {
     case clear
     case loseLease
     case grantLease
-
-    var description: String {
-        switch self {
-        case .submit(let lane): "submit in \(lane)"
-        case .draft(let lane): "draft in \(lane)"
-        case .create(let lane): "create in \(lane)"
-        case .refer(let lane): "refer in \(lane)"
-        case .cancel(let number): "cancel \(number)"
-        case .discard(let number): "discard \(number)"
-        case .retry(let number): "retry \(number)"
-        case .end(let number, let ending): "\(number) ends: \(ending)"
-        case .retire(let number): "retire \(number)"
-        case .wake: "wake"
-        case .trigger: "trigger"
-        case .resume: "resume"
-        case .restart: "restart"
-        case .compact: "compact"
-        case .clear: "clear"
-        case .loseLease: "lose the lease"
-        case .grantLease: "get the lease"
-        }
-    }
 }
 
 /// A machine, its log, and a simple model of what must be true, which is written without regard to the machine.
@@ -265,12 +243,8 @@ struct OutboxWorld {
             expected[number].status = .delivered
             for other in expected.indices where expected[other].creator == number { expected[other].creator = nil }
         case .transient, .requested:
-            write(
-                number,
-                .deferred(
-                    .init(
-                        attempts: 1, date: date, delay: .seconds(10), requested: ending == .requested ? .seconds(10) : .zero,
-                        error: "offline")))
+            let requested = ending == .requested ? Duration.seconds(10) : .zero
+            write(number, .deferred(.init(attempts: 1, date: date, delay: .seconds(10), requested: requested, error: "offline")))
         case .permanent:
             write(number, .failed(.init(attempts: 1, date: date, error: "refused")))
             expected[number].status = .failed

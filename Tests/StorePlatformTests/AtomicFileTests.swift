@@ -40,11 +40,6 @@ struct AtomicFileTests {
         #expect(try place.bytes("file") == Array((isRenamed ? "new" : "old").utf8))
     }
 
-    @Test func `F7: only the user can access a written file`() throws {
-        try AtomicFile.write([1], as: "file", in: place.directory, kind: "test")
-        #expect(try place.status("file")?.permissions == 0o600)
-    }
-
     @Test func `F7: only the user can access a created directory`() throws {
         let deep = Directory(path: place.directory.path(of: "a/b/c/"))
         try deep.create(durability: .power)

@@ -20,9 +20,11 @@ struct PostgresPlace {
     }
 
     /// A cacher with connections of its own, as another machine would have it.
-    func cacher(connections: Int = 4, timeout: Duration = .seconds(600)) throws -> PostgresCacher<Int, Int> {
-        PostgresCacher(try database(connections: connections, timeout: timeout), table: table)
+    func cacher(timeout: Duration = .seconds(600)) throws -> PostgresCacher<Int, Int> {
+        PostgresCacher(try database(timeout: timeout), table: table)
     }
+
+    func textCacher() throws -> PostgresCacher<String, String> { PostgresCacher(try database(), table: table) }
 
     /// Runs a statement as the owner of the tables.
     @discardableResult
@@ -38,19 +40,16 @@ struct PostgresPlace {
 final class PostgresUser: Sendable {
     let cacher: PostgresCacher<Int, Int>
     private let recorded = Lock<[CacherChange<Int>]>([])
+    private let recordedFaults = WatchedState<[PostgresError]>([])
     private let observation = Lock<ChangeObservation?>(nil)
 
-    init(_ place: PostgresPlace, connections: Int = 4, timeout: Duration = .seconds(600)) throws {
-        let faults = WatchedState<[PostgresError]>([])
-        cacher = PostgresCacher(try place.database(connections: connections, timeout: timeout), table: place.table) { error in
-            faults.update { $0.append(error) }
+    init(_ place: PostgresPlace, timeout: Duration = .seconds(600)) throws {
+        cacher = PostgresCacher(try place.database(timeout: timeout), table: place.table) { [recordedFaults] error in
+            recordedFaults.update { $0.append(error) }
         }
-        recordedFaults = faults
         let observation = cacher.observeChanges { [weak self] change in self?.recorded.withLock { $0.append(change) } }
         self.observation.withLock { $0 = observation }
     }
-
-    private let recordedFaults: WatchedState<[PostgresError]>
 
     var faults: [PostgresError] { recordedFaults.current }
 
@@ -70,7 +69,18 @@ final class PostgresUser: Sendable {
 func record(_ value: Int) -> CacheRecord<Int> { CacheRecord(content: value, fetchedAt: Date(timeIntervalSinceReferenceDate: 1)) }
 
 extension SaveOutcome {
-    var isSaved: Bool { if case .saved = self { true } else { false } }
+    /// The revision of a change that was made.
+    var saved: Revision? { if case .saved(let revision) = self { revision } else { nil } }
+    var isSaved: Bool { saved != nil }
+    /// The newest record, and its revision, of a refused save.
+    var refusal: (newer: CacheRecord<Content>?, revision: Revision)? {
+        if case .superseded(let newer, let revision) = self { (newer, revision) } else { nil }
+    }
+}
+
+extension LeaseOutcome {
+    var failure: FetchFailedElsewhere? { if case .failed(let failure) = self { failure } else { nil } }
+    var isNotNeeded: Bool { if case .notNeeded = self { true } else { false } }
 }
 
 /// Returns the lease; `nil` if it was not granted.

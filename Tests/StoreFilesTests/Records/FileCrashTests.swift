@@ -12,13 +12,9 @@ import Trials
 @Suite(.serialized)
 struct FileCrashTests {
     private let place: TemporaryDirectory
-    private let program: String
     private let faults = FaultRecorder()
 
-    init() throws {
-        place = try TemporaryDirectory()
-        program = try ChildProcess.path(of: "CrashWriter")
-    }
+    init() throws { place = try TemporaryDirectory() }
 
     private var path: String { place.directory.path }
 
@@ -39,7 +35,7 @@ struct FileCrashTests {
         let keys = 5
         var first = 1
         for _ in 0..<rounds(40, quick: 4) {
-            let child = try ChildProcess(program, ["loop", path, "\(first)", "\(keys)"])
+            let child = try ChildProcess("CrashWriter", ["loop", path, "\(first)", "\(keys)"])
             var acknowledged: [Int: Int] = [:]
             var last = first
             func note(_ line: String) {
@@ -73,7 +69,7 @@ struct FileCrashTests {
     @Test(arguments: FileWriteOptions.Step.allCases)
     func `F1: kill -9 after any step of a save leaves either the old record or the new one`(step: FileWriteOptions.Step) async throws {
         try await cacher().save(record(Entry(key: 0, serial: 26, filler: String(repeating: "a", count: 26 * 7919 % 6000))), param: 0)
-        let child = try ChildProcess(program, ["die", path, step.rawValue, "27"])
+        let child = try ChildProcess("CrashWriter", ["die", path, step.rawValue, "27"])
         #expect(try await child.nextLine() == nil)
         #expect(try await child.ending() != 0)
         let entry = try #require(try await cacher().load(param: 0)?.content)
@@ -87,7 +83,7 @@ struct FileCrashTests {
 
     @Test func `F4: a reader never sees a torn record while two processes save into one directory`() async throws {
         let keys = 7
-        let writers = try (0..<2).map { try ChildProcess(program, ["many", path, "\(rounds(400, quick: 100))", "\(keys)", "\($0)"]) }
+        let writers = try (0..<2).map { try ChildProcess("CrashWriter", ["many", path, "\(rounds(400, quick: 100))", "\(keys)", "\($0)"]) }
         let cacher = cacher()
         var seen = 0
         var isLast = false
@@ -154,7 +150,7 @@ struct FileCrashTests {
     @Test func `F6: a save to a directory without write permission fails with its reason`() async throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path) }
-        let child = try ChildProcess(program, ["nobody", path])
+        let child = try ChildProcess("CrashWriter", ["nobody", path])
         let failure = try #require(try await child.nextLine())
         #expect(failure.hasPrefix("failed 100 fileSystem \(EACCES) creating \(path)/"))
         #expect(try await child.nextLine() == "loaded nothing")

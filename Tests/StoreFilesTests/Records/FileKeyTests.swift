@@ -1,4 +1,5 @@
 import Foundation
+import StoreOutbox
 import StoreTrials
 import Testing
 import Trials
@@ -114,15 +115,21 @@ struct FileKeyTests {
         func encode(to encoder: any Encoder) throws { try Way.encode(tags, encoder) }
     }
 
-    private func check<Way: TagCoding>(_ way: Way.Type, isRefused: Bool) async throws {
+    /// Returns the errors of saving keys with sets.
+    private func errors<Way: TagCoding>(
+        of count: Int, _ way: Way.Type, _ save: (Tagged<Way>) async throws -> Void
+    ) async throws -> [StoreError] {
         var errors: [StoreError] = []
-        for key in 0..<32 {
-            do {
-                let cacher: FileCacher<Tagged<Way>, Int> = cacher()
-                try await cacher.save(record(key), param: Tagged(["a\(key)", "b", "c", "d"]))
-            } catch let error as StoreError {
-                errors.append(error)
-            }
+        for number in 0..<count {
+            do { try await save(Tagged(["a\(number)", "b", "c", "d"])) } catch let error as StoreError { errors.append(error) }
+        }
+        return errors
+    }
+
+    private func check<Way: TagCoding>(_ way: Way.Type, isRefused: Bool) async throws {
+        let errors = try await errors(of: 32, way) { key in
+            let cacher: FileCacher<Tagged<Way>, Int> = cacher()
+            try await cacher.save(record(0), param: key)
         }
         guard isRefused else { return #expect(errors.isEmpty, "\(way)") }
         // The copies of the first key may have the same order by chance.
@@ -136,6 +143,29 @@ struct FileKeyTests {
         try await check(Joined.self, isRefused: true)
         try await check(AsOneValue.self, isRefused: false)
         try await check(Sorted.self, isRefused: false)
+    }
+
+    /// A command for content with a set in its key.
+    private struct TagCommand<Way: TagCoding>: Command {
+        static var name: String { "tag" }
+        var key: Tagged<Way>
+    }
+
+    private func outbox<Way: TagCoding>(_ way: Way.Type) async throws -> (Outbox, Store<Tagged<Way>, Int>) {
+        let store = Store<Tagged<Way>, Int>(cacher: MemoryCacher()) { _ in 0 }
+        let outbox = try Outbox(directory: place.file("\(way)"))
+        await outbox.register(TagCommand<Way>.self, patching: store, at: \.key, patch: { $1 += 1 }, perform: { _, _ in })
+        return (outbox, store)
+    }
+
+    @Test func `F3, O15: an outbox refuses a key that its next launch would not find, and finds any other`() async throws {
+        let (refusing, _) = try await outbox(Forwarded.self)
+        let errors = try await errors(of: 8, Forwarded.self) { key in _ = try await refusing.submit(TagCommand(key: key)) }
+        #expect(errors.count >= 4)
+        #expect(errors.allSatisfy { $0.code == .unwritableRecord })
+        try await outbox(AsOneValue.self).0.submit(TagCommand(key: Tagged<AsOneValue>(["a", "b", "c", "d"])))
+        let (again, store) = try await outbox(AsOneValue.self)
+        #expect(await again.pending(for: store[Tagged(["d", "c", "b", "a"])]).first { _ in true }?.commands.count == 1)
     }
 
     /// A key whose collection appears late, deep, behind much else, or in one case only.

@@ -4,45 +4,43 @@ import Trials
 @testable import StoreCore
 @testable import StorePlatform
 
-struct FileLedgerTests {
-    private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }
+private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }
 
+extension FileLedger {
+    /// Changes the size of a file at once.
+    fileprivate mutating func change(_ number: Int, from old: Int = 0, to new: Int) -> Action {
+        changeBegan(name(number))
+        return changeEnded(name(number), from: old, to: new)
+    }
+}
+
+struct FileLedgerTests {
     @Test func `F8: the first save requests a scan, a removal does not`() {
         var ledger = FileLedger(limit: 100)
-        ledger.changeBegan(name(1))
-        #expect(ledger.changeEnded(name(1), from: 10, to: 0) == .none)
-        ledger.changeBegan(name(1))
-        #expect(ledger.changeEnded(name(1), from: 0, to: 10) == .scan)
-        ledger.changeBegan(name(2))
-        #expect(ledger.changeEnded(name(2), from: 0, to: 10) == .none)
+        #expect(ledger.change(1, from: 10, to: 0) == .none)
+        #expect(ledger.change(1, to: 10) == .scan)
+        #expect(ledger.change(2, to: 10) == .none)
         #expect(ledger.scanEnded(found: [(name(1), 10), (name(3), 5)], freed: false) == .none)
         #expect(ledger.bytes == 25)
     }
 
     @Test func `F8: a sum above the limit requests a scan, and repeats it only if the last one freed space`() {
         var ledger = FileLedger(limit: 100)
-        func save(_ number: Int, _ size: Int) -> FileLedger.Action {
-            ledger.changeBegan(name(number))
-            return ledger.changeEnded(name(number), from: 0, to: size)
-        }
-        #expect(save(0, 100) == .scan)
+        #expect(ledger.change(0, to: 100) == .scan)
         #expect(ledger.scanEnded(found: [(name(0), 100)], freed: false) == .none)
-        #expect(save(1, 1) == .scan)
+        #expect(ledger.change(1, to: 1) == .scan)
         #expect(ledger.scanEnded(found: [(name(0), 100), (name(1), 1)], freed: true) == .scan)
         #expect(ledger.scanEnded(found: [(name(0), 100), (name(1), 1)], freed: false) == .none)
-        #expect(save(2, 10) == .none)
-        #expect(save(3, 1) == .scan)
+        #expect(ledger.change(2, to: 10) == .none)
+        #expect(ledger.change(3, to: 1) == .scan)
     }
 
     @Test func `F8: a failed scan is retried after another tenth of the limit`() {
         var ledger = FileLedger(limit: 100)
-        ledger.changeBegan(name(1))
-        #expect(ledger.changeEnded(name(1), from: 0, to: 95) == .scan)
+        #expect(ledger.change(1, to: 95) == .scan)
         ledger.scanFailed()
-        ledger.changeBegan(name(2))
-        #expect(ledger.changeEnded(name(2), from: 0, to: 9) == .none)
-        ledger.changeBegan(name(3))
-        #expect(ledger.changeEnded(name(3), from: 0, to: 9) == .scan)
+        #expect(ledger.change(2, to: 9) == .none)
+        #expect(ledger.change(3, to: 9) == .scan)
     }
 
     /// Interleaves saves, removals and scans, each in two steps. A scan reads each file at a separate moment.

@@ -9,11 +9,10 @@ import Trials
 final class SharedUser: Sendable {
     let cacher: FileCacher<Int, Int>
     private let recorded = Lock<[CacherChange<Int>]>([])
-    private let observation: Lock<ChangeObservation?>
+    private let observation = Lock<ChangeObservation?>(nil)
 
     init(_ directory: URL, limit: Int = 256_000_000, faults: FaultRecorder = FaultRecorder()) {
         cacher = FileCacher(directory: directory, limit: limit, sharing: .processes) { faults.record($0) }
-        observation = Lock(nil)
         observe()
     }
 
@@ -48,14 +47,19 @@ extension SaveOutcome {
     var isSaved: Bool { if case .saved = self { true } else { false } }
 }
 
+extension LeaseOutcome {
+    var lease: Lease? { if case .granted(let lease) = self { lease } else { nil } }
+    var failure: FetchFailedElsewhere? { if case .failed(let failure) = self { failure } else { nil } }
+    var isNotNeeded: Bool { if case .notNeeded = self { true } else { false } }
+}
+
 /// Waits for a lease; `nil` if it was not granted.
 ///
 /// - Throws: ``NeverHappened`` long before a lease of several minutes has passed.
 func granted(
     fileID: String = #fileID, line: Int = #line, _ outcome: @escaping @Sendable () async throws -> LeaseOutcome
 ) async throws -> Lease? {
-    let wait = Task { try await outcome() }
-    return if case .granted(let lease) = try await wait.value(of: "the lease is granted", fileID: fileID, line: line) { lease } else { nil }
+    try await Task { try await outcome() }.value(of: "the lease is granted", fileID: fileID, line: line).lease
 }
 
 /// Adds changes of one key to the log of a shared directory, or of a folder in it; the log is compacted when it has more than 2 048.

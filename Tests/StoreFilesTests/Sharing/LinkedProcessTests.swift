@@ -9,15 +9,11 @@ import Trials
 @Suite(.serialized, .timeLimit(.minutes(hangMinutes)))
 struct LinkedProcessTests {
     private let place: TemporaryDirectory
-    private let program: String
 
-    init() throws {
-        place = try TemporaryDirectory()
-        program = try ChildProcess.path(of: "CrashWriter")
-    }
+    init() throws { place = try TemporaryDirectory() }
 
     private func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(program, ["linked", place.directory.path, mode] + arguments)
+        try ChildProcess("CrashWriter", ["linked", place.directory.path, mode] + arguments)
     }
 
     // MARK: Killed processes

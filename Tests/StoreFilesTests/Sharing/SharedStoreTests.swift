@@ -7,7 +7,7 @@ import StorePlatform
 @testable import StoreCore
 @testable import StoreFiles
 
-/// Tests D1 to D8 with several stores, each with a cacher of its own on one directory, as several processes would have them.
+/// Tests D1 to D7 with several stores, each with a cacher of its own on one directory, as several processes would have them.
 struct SharedStoreTests {
     private let place: TemporaryDirectory
 
@@ -18,27 +18,18 @@ struct SharedStoreTests {
         let fetcher: ScriptedFetcher<Int, Int>
         let cacher: FileCacher<Int, Int>
         let store: Store<Int, Int>
-        let events = EventLog()
 
-        init(
-            _ directory: URL, policy: StorePolicy = .default, isTiered: Bool = true, reports: Bool = false, scope: CacheScope? = nil,
-            fetcher: ScriptedFetcher<Int, Int> = .counting()
-        ) {
+        init(_ directory: URL, isTiered: Bool = true, scope: CacheScope? = nil, fetcher: ScriptedFetcher<Int, Int> = .counting()) {
             self.fetcher = fetcher
             cacher = FileCacher(directory: directory, sharing: .processes)
-            let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
-            if isTiered {
-                store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, scope: scope, onEvent: onEvent)
-            } else {
-                store = Store(cacher: cacher, fetcher: fetcher, policy: policy, scope: scope, onEvent: onEvent)
-            }
+            store = Store(isTiered ? .tiered : .plain, over: cacher, fetcher: fetcher, scope: scope)
         }
 
         func observer(_ key: Int) -> RecordingObserver<Int> { RecordingObserver(store[key].publish()) }
     }
 
-    private func process(isTiered: Bool = true, reports: Bool = false, fetcher: ScriptedFetcher<Int, Int> = .counting()) -> Process {
-        Process(place.url, isTiered: isTiered, reports: reports, fetcher: fetcher)
+    private func process(isTiered: Bool = true, fetcher: ScriptedFetcher<Int, Int> = .counting()) -> Process {
+        Process(place.url, isTiered: isTiered, fetcher: fetcher)
     }
 
     private func until(_ observer: RecordingObserver<Int>, shows content: Int) async throws {
@@ -141,7 +132,7 @@ struct SharedStoreTests {
     }
 
     @Test func `D2: a store does not load its own changes`() async throws {
-        let a = process(reports: true)
+        let a = process()
         let observer = a.observer(1)
         try await until(observer, shows: 1)
         for value in 10..<30 { await a.store[1].update(value) }
@@ -266,13 +257,9 @@ struct SharedStoreTests {
         try await Trials.until("the other store waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
         gate.open()
         await #expect(throws: Refusal.self) { try await holder.value }
-        do {
-            _ = try await waiter.value()
-            Issue.record("the waiter did not fail")
-        } catch let error as FetchFailedElsewhere {
-            #expect(error.message.contains("Refusal"))
-            #expect(error.failureKind == .permanent && error.retryAfter == .seconds(9) && error.attempts > 1 && !error.allowsStale)
-        }
+        let error = try await #require(throws: FetchFailedElsewhere.self) { try await waiter.value() }
+        #expect(error.message.contains("Refusal"))
+        #expect(error.failureKind == .permanent && error.retryAfter == .seconds(9) && error.attempts > 1 && !error.allowsStale)
         #expect(second.withLock { $0 } == 0)
         #expect(try await b[1].requireData() == 1)
     }
@@ -359,21 +346,6 @@ struct SharedStoreTests {
         gate.signal()
         try await until(observer, shows: 10)
         try await Trials.until("an idle key follows") { await b.store[2].getData(from: .cache) == 21 }
-    }
-
-    @Test func `D8: a store continues while the directory cannot be shared, and reports this once`() async throws {
-        let ring = place.file(".sharing/changes")
-        try FileManager.default.createDirectory(at: ring, withIntermediateDirectories: true)
-        let a = process(reports: true)
-        #expect(try await a.store[1].requireData() == 1)
-        await a.store[1].update(5)
-        #expect(try await a.store[1].requireData() == 5)
-        try await a.events.first("fault follow")
-        #expect(a.events.names.count { $0 == "fault follow" } == 1)
-        try FileManager.default.removeItem(at: ring)
-        try await a.store.waitUntilSaved()
-        let b = process()
-        #expect(try await b.store[1].requireData(from: .cache) == 5)
     }
 }
 

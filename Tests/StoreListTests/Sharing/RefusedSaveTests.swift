@@ -1,9 +1,10 @@
 import Dispatch
-import StoreCore
 import StoreCoreTesting
 import StoreTrials
 import Testing
 import Trials
+
+@testable import StoreCore
 
 /// Tests that a change stays visible although another user's newer content makes the cacher refuse its save.
 @Suite(.timeLimit(.minutes(hangMinutes)))
@@ -81,5 +82,25 @@ struct RefusedSaveTests {
         fetcher.release()
         try await observer.next { $0.isCompleted && $0.content == 201 }
         #expect(!observer.states.contains { $0.content == 200 })
+    }
+
+    @Test func `D5: a fetch that waits for a newer record begins if an own save overwrites that record`() async throws {
+        cacher.grantLeases()
+        cacher.hold()
+        fetcher.enqueue(.success(99), .success(99))
+        _ = await store[1].getData(from: .cache)
+        let first = Task { [store] in await store[1].update(1) }
+        try await cacher.saves(begun: 1)
+        cacher.change(1, to: 7)
+        let second = Task { [store] in await store[1].update { $0 += 1 } }
+        try await until { await store[1].getData(from: .cache) == 2 }
+        cacher.releaseNext()
+        try await cacher.saves(begun: 2)
+        let fetch = Task { [store] in try await store[1].requireData(from: .origin) }
+        try await until { store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.origin.flight?.isParked == true } }
+        cacher.release()
+        #expect(try await fetch.value == 99)
+        await first.value
+        _ = await second.value
     }
 }

@@ -12,8 +12,10 @@ final class ScriptedSharedCacher: SharedCacher {
         var observer: (@Sendable (CacherChange<Int>) -> Void)?
         var saveFault: (any Error)?
         var loadFault: (any Error)?
-        var isHolding = false
+        var grantsLeases = false
         var savesBegun = 0
+        /// The number of saves that may end.
+        var allowedSaves = Int.max
 
         mutating func next(writer: UInt64) -> Revision {
             last = Revision(number: last.number + 1, writer: writer)
@@ -29,8 +31,10 @@ final class ScriptedSharedCacher: SharedCacher {
 
     func fail(saves error: (any Error)?) { state.update { $0.saveFault = error } }
     func fail(loads error: (any Error)?) { state.update { $0.loadFault = error } }
-    func hold() { state.update { $0.isHolding = true } }
-    func release() { state.update { $0.isHolding = false } }
+    func grantLeases() { state.update { $0.grantsLeases = true } }
+    func hold() { state.update { $0.allowedSaves = $0.savesBegun } }
+    func releaseNext() { state.update { $0.allowedSaves += 1 } }
+    func release() { state.update { $0.allowedSaves = .max } }
 
     func content(_ key: Int) -> Int? { state.read { $0.records[key]?.record?.content } }
 
@@ -95,11 +99,16 @@ final class ScriptedSharedCacher: SharedCacher {
 
     func keys() async throws -> [Int]? { state.read { Array($0.records.keys) } }
 
-    func lease(_ param: Int, for duration: Duration) async throws -> LeaseOutcome { .notNeeded }
+    func lease(_ param: Int, for duration: Duration) async throws -> LeaseOutcome {
+        state.read { $0.grantsLeases } ? .granted(Lease(position: position) { _ in }) : .notNeeded
+    }
 
     private func commit(_ record: CacheRecord<Int>?, _ key: Int, over base: Revision?) async throws -> SaveOutcome<Int> {
-        state.update { $0.savesBegun += 1 }
-        try await state.wait { $0.isHolding ? nil : () }
+        let number = state.update { state in
+            state.savesBegun += 1
+            return state.savesBegun
+        }
+        try await state.wait { $0.allowedSaves >= number ? () : nil }
         return try state.update { state -> Result<SaveOutcome<Int>, any Error> in
             if let fault = state.saveFault { return .failure(fault) }
             if let base, let present = state.records[key], present.revision > base, present.revision.writer != Self.own {

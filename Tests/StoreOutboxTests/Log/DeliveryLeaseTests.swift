@@ -36,16 +36,6 @@ struct DeliveryLeaseTests {
         #expect(await !lease.isHeld())
     }
 
-    @Test func `O13: a wait for the lease can be canceled`() async throws {
-        let (a, b) = (try user(), try user())
-        let lease = try await a.acquireDelivery()
-        let waiter = Task { try await b.acquireDelivery() }
-        try await waitUntilWaiting(b)
-        waiter.cancel()
-        await #expect(throws: CancellationError.self) { _ = try await waiter.value }
-        #expect(await lease.isHeld())
-    }
-
     @Test func `O13: the lease ends with its last reference`() async throws {
         let (a, b) = (try user(), try user())
         _ = try await a.acquireDelivery()

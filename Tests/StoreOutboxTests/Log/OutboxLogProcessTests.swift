@@ -12,17 +12,13 @@ import Trials
 @Suite(.serialized)
 struct OutboxLogProcessTests {
     private let place: TemporaryDirectory
-    private let program: String
 
-    init() throws {
-        place = try TemporaryDirectory()
-        program = try ChildProcess.path(of: "CrashWriter")
-    }
+    init() throws { place = try TemporaryDirectory() }
 
     private var path: String { place.directory.path }
 
     private func start(_ mode: String, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(program, ["outbox", path, mode] + arguments)
+        try ChildProcess("CrashWriter", ["outbox", path, mode] + arguments)
     }
 
     private func texts(_ news: OutboxLog.News) -> [String] { news.entries.map { String(decoding: $0, as: UTF8.self) } }
@@ -132,23 +128,18 @@ struct OutboxLogProcessTests {
         let log = try OutboxLog(directory: place.url)
         #expect(child.readLine() == "delivering")
         // The check would see a lock: a deliverer holds one, and a second one while it appends or reads.
-        try await until("the process holds a lock") { try locks(of: child) > 0 }
+        try await until("the process holds a lock") { try child.holdsLock() }
         try await until { try texts(log.read()) == ["delivered"] }
         _ = try log.append([Data("go on".utf8)], durability: .crash)
         var line = child.readLine()
         while line == "news" { line = child.readLine() }
         #expect(line == "idle")
         // Releasing is asynchronous.
-        try await until("the process holds no lock") { try locks(of: child) == 0 }
+        try await until("the process holds no lock") { try !child.holdsLock() }
         // It still follows the log.
         _ = try log.append([Data("more".utf8)], durability: .crash)
         #expect(child.readLine() == "news")
-        try await until("the process holds no lock") { try locks(of: child) == 0 }
-    }
-
-    private func locks(of child: ChildProcess) throws -> Int {
-        try String(contentsOfFile: "/proc/locks", encoding: .utf8).split(separator: "\n")
-            .count { $0.split(separator: " ").contains { $0 == "\(child.id)" } }
+        try await until("the process holds no lock") { try !child.holdsLock() }
     }
     #endif
 

@@ -51,11 +51,10 @@ struct OutboxLogTests {
             return data("a1")
         }
         _ = try b.append(data("b2"), durability: .crash)
-        struct Refused: Error {}
-        #expect(throws: Refused.self) {
+        #expect(throws: Refusal.self) {
             try a.append(durability: .crash) { news in
                 #expect(texts(news) == ["b2"])
-                throw Refused()
+                throw Refusal()
             }
         }
         // The closure has received the record.
@@ -145,8 +144,7 @@ struct OutboxLogTests {
         let log = try user()
         _ = try log.append(data("1"), durability: .crash)
         let before = try place.bytes("log")
-        struct Refused: Error {}
-        #expect(throws: Refused.self) { try log.compact { _ in throw Refused() } }
+        #expect(throws: Refusal.self) { try log.compact { _ in throw Refusal() } }
         #expect(try place.bytes("log") == before)
     }
 
@@ -184,16 +182,16 @@ struct OutboxLogTests {
         #expect(try user().read() == OutboxLog.News(entries: data("1", "3")))
     }
 
-    @Test func `O14: a log of a newer version, or another file, is refused and not changed`() throws {
-        var newer = LogFormat.outbox.header
-        newer[8] = 9
-        let sum = newer.withUnsafeBytes { Checksum64.of(UnsafeRawBufferPointer(rebasing: $0[..<12])) }
-        newer.replaceSubrange(12..<16, with: withUnsafeBytes(of: UInt32(truncatingIfNeeded: sum).littleEndian) { Array($0) })
-        for (bytes, reason) in [(newer + [1, 2, 3], "version 9"), (Array("something else entirely".utf8), "is not the log")] {
+    @Test func `O6, O14: an outbox refuses a log of another version, or another file, and does not change it`() throws {
+        func log(version: UInt32) -> [UInt8] { LogFormat("SHoutbox", version: version, noun: "").header + [1, 2, 3] }
+        for (bytes, reasons) in [
+            (log(version: 1), ["has version 1", "the earlier version of the program"]), (log(version: 9), ["version 9"]),
+            (Array("something else entirely".utf8), ["is not the log"]),
+        ] {
             try place.write(bytes, "log")
             let status = try place.status("log")
-            let error = try #require(throws: StoreError.self) { _ = try user() }
-            #expect(error.code == .unreadableRecord && error.message.contains(reason))
+            let error = try #require(throws: StoreError.self) { try Outbox(directory: place.url) }
+            #expect(error.code == .unreadableRecord && reasons.allSatisfy { error.message.contains($0) })
             #expect(try place.bytes("log") == bytes)
             #expect(try place.status("log") == status)
         }

@@ -22,32 +22,22 @@ struct Entry: Codable, Sendable {
 enum CrashWriter {
     static func main() async throws {
         var arguments = CommandLine.arguments.dropFirst().makeIterator()
-        let mode = arguments.next() ?? ""
-        let directory = URL(filePath: arguments.next() ?? "", directoryHint: .isDirectory)
-        func number() -> Int { arguments.next().flatMap { Int($0) } ?? 0 }
+        func text() -> String { arguments.next() ?? "" }
+        func number() -> Int { Int(text()) ?? 0 }
+        let (mode, directory) = (text(), URL(filePath: text(), directoryHint: .isDirectory))
         switch mode {
         case "loop": try await loop(directory, from: number(), keys: number())
         case "many": try await many(directory, count: number(), keys: number(), writer: number())
-        case "die": try await die(directory, at: FileWriteOptions.Step(rawValue: arguments.next() ?? "") ?? .created, serial: number())
+        case "die": try await die(directory, at: FileWriteOptions.Step(rawValue: text()) ?? .created, serial: number())
         case "full": await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
         case "nobody":
             becomeNobody()
             await tryToSave(directory, lengths: [100])
-        case "share":
-            let mode = arguments.next() ?? ""
-            try await SharedModes.run(mode, directory, Array(arguments))
-        case "outbox":
-            let mode = arguments.next() ?? ""
-            try await OutboxModes.run(mode, directory, Array(arguments))
-        case "format":
-            let mode = arguments.next() ?? ""
-            try await FormatModes.run(mode, directory, Array(arguments))
-        case "linked":
-            let mode = arguments.next() ?? ""
-            try await LinkedLife.run(mode, directory, Array(arguments))
-        case "life":
-            let mode = arguments.next() ?? ""
-            try await OutboxLife.run(mode, directory, Array(arguments))
+        case "share": try await SharedModes.run(text(), directory, Array(arguments))
+        case "outbox": try await OutboxModes.run(text(), directory, Array(arguments))
+        case "format": try await FormatModes.run(text(), directory, Array(arguments))
+        case "linked": try await LinkedLife.run(text(), directory, Array(arguments))
+        case "life": try await OutboxLife.run(text(), directory, Array(arguments))
         default: say("unknown mode \(mode)")
         }
     }

@@ -15,7 +15,6 @@ enum SharedModes {
         case "save":
             try await cacher.save(record(number(1)), param: number(0))
             say("saved")
-        case "save-slowly": try await saveSlowly(cacher, key: number(0), count: number(1))
         case "stop-in-write":
             try await cacher.save(record(1), param: 0)
             let path = directory.appending(path: ".sharing").path(percentEncoded: false)
@@ -32,10 +31,7 @@ enum SharedModes {
             try await cacher.removeAll()
             say(try await cacher.keys() == [] ? "removed all" : "kept some")
         case "nobody": try await useUnwritable(directory)
-        case "remove-all":
-            try await cacher.removeAll()
-            say("removed")
-        case "lease": try await lease(cacher, key: number(0), seconds: number(1), ending: arguments.count > 2 ? arguments[2] : "hold")
+        case "lease": try await lease(cacher, key: number(0), seconds: number(1), fails: arguments.last == "fail")
         case "wait":
             say("waiting")
             if case .granted = try await cacher.lease(number(0), for: .seconds(100_000)) { say("granted") }
@@ -135,29 +131,16 @@ enum SharedModes {
         withExtendedLifetime(observation) {}
     }
 
-    /// Saves the time of each save, so that a reader can tell how long the change was under way.
-    static func saveSlowly(_ cacher: FileCacher<Int, Int>, key: Int, count: Int) async throws {
-        for _ in 0..<count {
-            let now = Int(Date().timeIntervalSince1970 * 1_000_000)
-            try await cacher.save(record(now), param: key)
-            await otherTasksRun(turns: 100)
-        }
-        say("done")
-    }
-
-    static func lease(_ cacher: FileCacher<Int, Int>, key: Int, seconds: Int, ending: String) async throws {
+    static func lease(_ cacher: FileCacher<Int, Int>, key: Int, seconds: Int, fails: Bool) async throws {
         switch try await cacher.lease(key, for: .seconds(seconds)) {
         case .granted(let lease):
             say("granted")
-            switch ending {
-            case "hold": try await untilCanceled()
-            case "fail":
+            if fails {
                 // The test writes a line when another process waits.
                 _ = readLine()
                 let failure = FetchFailedElsewhere(
                     failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
                 lease.end(.failed(failure))
-            default: lease.end(.saved)
             }
             // Ending is asynchronous: the process lives until the test ends it.
             try await untilCanceled()

@@ -23,11 +23,7 @@ public final class ChildProcess {
     /// With a copy of another process's writer, it would keep that process's output open.
     private static let starting = Lock(())
 
-    /// Starts a program.
-    ///
-    /// - Parameters:
-    ///   - program: A path, or the name of a program of this package.
-    ///   - arguments: The program's arguments.
+    /// Starts a program, which is given by its path or is one of this package.
     public init(_ program: String, _ arguments: [String]) throws {
         let path = program.hasPrefix("/") ? program : try Self.path(of: program)
         (input, output, id) = try Self.starting.withLock { _ in
@@ -56,13 +52,8 @@ public final class ChildProcess {
         }.start()
     }
 
-    /// Starts a program with a disk of its own, which disappears with the process.
-    ///
-    /// - Parameters:
-    ///   - options: The options of the disk, such as `size=64k,mode=700`.
-    ///   - place: The directory where the disk is mounted.
-    ///   - program: The name of a program of this package.
-    ///   - arguments: The program's arguments.
+    /// Starts a program of this package with a disk of its own, which disappears with the process. Its options are, for example,
+    /// `size=64k,mode=700`.
     public convenience init(onDisk options: String, at place: String, _ program: String, _ arguments: [String]) throws {
         let script = "mount -t tmpfs -o \(options) none '\(place)' && exec \"$0\" \"$@\""
         try self.init("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script, ChildProcess.path(of: program)] + arguments)
@@ -136,14 +127,7 @@ public final class ChildProcess {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Runs a program, and waits for its end.
-    ///
-    /// - Parameters:
-    ///   - program: The program's path.
-    ///   - arguments: The program's arguments.
-    ///   - input: The bytes of its standard input.
-    ///   - showsErrors: Whether its error output appears in that of the tests.
-    /// - Returns: The output; `nil` if the program failed.
+    /// Runs a program, and waits for its end; returns its output, or `nil` if it failed.
     public static func output(of program: String, _ arguments: [String], input: Data = Data(), showsErrors: Bool = true) throws -> Data? {
         // A file takes any number of bytes before the program reads the first; a pipe does not.
         let file = temporaryURL()
@@ -157,8 +141,6 @@ public final class ChildProcess {
     }
 
     /// Returns the path of a program of this package, which the build puts beside the tests.
-    ///
-    /// - Parameter name: The name of the target.
     public static func path(of name: String) throws -> String {
         var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
         // Without such a link, the other places suffice.
@@ -179,14 +161,7 @@ public final class ChildProcess {
     }
 }
 
-/// Starts a program that inherits only the environment, the error output, and the given files.
-///
-/// - Parameters:
-///   - path: The program.
-///   - arguments: The program's arguments.
-///   - input: The descriptor of its standard input.
-///   - output: The descriptor of its standard output.
-/// - Returns: The process identifier.
+/// Starts a program that inherits only the environment, the error output, and the given files; returns its process identifier.
 private func spawn(_ path: String, _ arguments: [String], input: Int32, output: Int32) throws -> pid_t {
     #if canImport(Darwin)
     var actions: posix_spawn_file_actions_t?

@@ -42,16 +42,11 @@ public final class PostgresServer: Sendable {
     /// - Parameters:
     ///   - settings: Further settings of the server, such as `max_connections=10`.
     ///   - access: The lines of `pg_hba.conf`; by default, every local user is trusted.
-    /// - Returns: The server.
     public static func started(_ settings: [String] = [], access: [String] = PostgresServer.trust) async throws -> PostgresServer {
         try await onOwnThread { try PostgresServer(settings, access: access) }
     }
 
-    /// Creates a database and starts its server; blocks the calling thread meanwhile.
-    ///
-    /// - Parameters:
-    ///   - settings: Further settings of the server, such as `max_connections=10`.
-    ///   - access: The lines of `pg_hba.conf`; by default, every local user is trusted.
+    /// Creates a database and starts its server, as ``started(_:access:)`` does; blocks the calling thread meanwhile.
     public init(_ settings: [String] = [], access: [String] = PostgresServer.trust) throws {
         let template = try Self.template.get()
         directory = try Self.makeDirectory()
@@ -105,9 +100,7 @@ public final class PostgresServer: Sendable {
     /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
     public func stop(atOnce: Bool = false) async throws { try await onOwnThread { [self] in try stopAndWait(atOnce: atOnce) } }
 
-    /// Stops the server and starts it again.
-    ///
-    /// - Parameter atOnce: Whether the server ends without saving its state, as after a crash.
+    /// Stops the server, as ``stop(atOnce:)`` does, and starts it again.
     public func restart(atOnce: Bool = false) async throws {
         try await stop(atOnce: atOnce)
         try await start()

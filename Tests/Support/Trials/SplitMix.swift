@@ -19,10 +19,6 @@ public struct SplitMix: RandomNumberGenerator, Sendable {
 }
 
 /// Returns bytes that follow from a seed: a block of a prime length, again and again, because a test makes many of them.
-///
-/// - Parameters:
-///   - count: The number of bytes.
-///   - seed: The seed of the block.
 public func pseudorandomBytes(_ count: Int, seed: Int) -> [UInt8] {
     var chance = SplitMix(seed: seed)
     let block = (0..<1_009).map { _ in UInt8(truncatingIfNeeded: chance.next()) }
