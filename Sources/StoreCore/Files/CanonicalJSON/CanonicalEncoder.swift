@@ -31,7 +31,7 @@ struct CanonicalEncoder: Encoder {
         case let date as Date: CanonicalJSON.text(of: date.timeIntervalSinceReferenceDate)
         case let data as Data: .string(data.base64EncodedString())
         case let url as URL: .string(url.absoluteString)
-        case let decimal as Decimal: decimal.isNaN ? .string(CanonicalJSON.nonConforming.nan) : .literal(decimal.description)
+        case let decimal as Decimal: CanonicalJSON.text(of: decimal)
         default: nil
         }
     }
