@@ -50,17 +50,6 @@ package enum CanonicalJSON {
         let text = String(number)
         return .literal(text.hasSuffix(".0") ? String(text.dropLast(2)) : text)
     }
-
-    static func text(of number: Decimal) -> CanonicalNode.Value {
-        if number.isNaN { return .string(nonConforming.nan) }
-        var text = number.description
-        // `NSDecimalNormalize` leaves zeros at the end of a fraction, which do not change the number.
-        if text.utf8.contains(UInt8(ascii: ".")) {
-            while text.hasSuffix("0") { text.removeLast() }
-            if text.hasSuffix(".") { text.removeLast() }
-        }
-        return .literal(text)
-    }
 }
 
 /// One value of a tree; an encoder's containers share the node that they write to.
