@@ -128,7 +128,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
 
     /// Removes all records, for all machines.
     ///
-    /// - Throws: ``PostgresError``.
+    /// - Throws: ``PostgresError``. If only the deletion of the rows fails, the records are removed, and the next removal deletes the rows.
     @concurrent
     public func removeAll() async throws {
         try await table.attach()

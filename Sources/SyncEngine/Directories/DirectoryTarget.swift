@@ -252,10 +252,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = callingSession
         guard var current = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         for part in path.parts.dropLast() {
-            guard let next = try current.directory(part) else { return true }
+            guard let next = try current.existingDirectory(part) else { return true }
             current = next
         }
-        guard let name = path.parts.last, let status = try current.status(of: name) else { return true }
+        guard let name = path.parts.last, let status = try current.status(of: name), status.kind == .regular else { return true }
         do {
             try probe?(.reads(local.key.path))
             // Reads only files that may have the wanted content. A foreign file without read permission is skipped.

@@ -128,7 +128,8 @@ extension Shelf {
     @discardableResult
     func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
-        return identifiers.map { ($0, held($0)) }
+        let awaiting = groupsAwaitingVerdict
+        return identifiers.map { ($0, held($0, awaiting)) }
     }
 
     /// Reads the active records of several texts concurrently, because a start waits for all of them.
@@ -152,12 +153,12 @@ extension Shelf {
         for (file, record) in records { _ = count(record, file) }
     }
 
-    private func held(_ identifier: String) -> SessionState.Held {
+    private func held(_ identifier: String, _ awaiting: Set<String>) -> SessionState.Held {
         damaged.remove(identifier)
         var active: TextRecord?
         if let place = pointer.active[identifier] {
             active = record(place, of: identifier)
-            if awaitsVerdict(withSetOf: identifier) {
+            if unverified[place.file] != nil || pointer.groupsByText[identifier].map({ awaiting.contains($0) }) == true {
                 // Another process has saved it. Until the verdict, the session keeps the whole set that it shows.
                 active = session.read { $0.held[identifier]?.active }
             } else {

@@ -48,14 +48,14 @@ extension Shelf {
         return record.facts.url != nil || registered.contains(identifier)
     }
 
-    /// Whether the active record of a text, or of another registered text of its group, has no verdict yet.
-    func awaitsVerdict(withSetOf identifier: String) -> Bool {
-        guard !unverified.isEmpty else { return false }
-        func awaits(_ identifier: String) -> Bool { pointer.active[identifier].map { unverified[$0.file] != nil } ?? false }
-        if awaits(identifier) { return true }
-        guard let group = pointer.groupsByText[identifier], let members = pointer.groups[group]?.keys else { return false }
+    /// The groups in which the active record of a registered text has no verdict yet.
+    var groupsAwaitingVerdict: Set<String> {
+        guard !unverified.isEmpty else { return [] }
         let registered = registered
-        return members.contains { registered.contains($0) && awaits($0) }
+        let waiting = unverified.filter { file, record in
+            registered.contains(record.identifier) && pointer.active[record.identifier]?.file == file
+        }
+        return Set(waiting.values.compactMap { pointer.groupsByText[$0.identifier] })
     }
 
     /// Takes over the verifier's verdicts: a good record counts as verified from now on, and a refused one as damaged.

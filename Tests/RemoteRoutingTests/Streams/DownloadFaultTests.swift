@@ -92,6 +92,19 @@ struct DownloadFaultTests {
         #expect(bench.ranges == parts + ending.ranges)
     }
 
+    @Test(arguments: RealTransport.available)
+    func `H11: a download fails after 100 parts of one byte, and keeps them for the next call`(_ transport: RealTransport) async throws {
+        let bench = try DownloadBench(transport) { request in
+            guard let start = request.headers["Range"].flatMap({ Int($0.dropFirst("bytes=".count).dropLast()) }), start < 2_000 else {
+                return .data(content).tagged("v1")
+            }
+            return .data(content[start...start], status: 206).tagged("v1").setting("Content-Range", to: "bytes \(start)-\(start)/*")
+        }
+        try bench.leavePart()
+        #expect(try await bench.failure().code == .wrongRange)
+        #expect(try Data(contentsOf: bench.place.part) == content.prefix(1_100))
+    }
+
     @Test(arguments: RealTransport.available, [2, Int.max])
     func `H7: a download is retried as often as other calls, and reports its attempts`(
         _ transport: RealTransport, _ failures: Int

@@ -204,6 +204,26 @@ struct FetchLimitTests {
         #expect(try await bench.store[1].requireData() == 2)
         #expect(bench.fetcher.startedCount == 2)
     }
+
+    /// A cacher that accepts records of any age.
+    private actor Patient: Cacher {
+        private var records: [Int: CacheRecord<Int>] = [:]
+        nonisolated var expiry: Expiry { .after(.seconds(100)) }
+
+        func load(param: Int) -> CacheRecord<Int>? { records[param] }
+        func save(_ record: CacheRecord<Int>, param: Int) { records[param] = record }
+        func remove(param: Int) { records[param] = nil }
+        func removeAll() { records = [:] }
+        nonisolated func needsRefresh(_ record: CacheRecord<Int>, param: Int, now: Date) -> Bool { false }
+    }
+
+    @Test func `C11: jitter does not expire a record that the cacher accepts after its lifetime`() async throws {
+        let (time, fetcher, cacher) = (ManualTime(), ScriptedFetcher<Int, Int>.counting(), Patient())
+        await cacher.save(CacheRecord(content: 7, fetchedAt: time.date.addingTimeInterval(-200)), param: 1)
+        let store = Store(cacher: cacher, fetcher: fetcher, policy: StorePolicy(expiryJitter: 0.5), time: time)
+        #expect(try await store[1].requireData() == 7)
+        #expect(fetcher.startedCount == 0)
+    }
 }
 
 extension PaginationStore<Int, Int> {

@@ -133,6 +133,10 @@ struct CanonicalJSONTests {
         #expect(try text(Date(timeIntervalSinceReferenceDate: -0.0)) == "0")
         #expect(try text(1.0) == "1")
         #expect(try text([Double.infinity, -.infinity]) == #"["Infinity","-Infinity"]"#)
+        var (ten, half) = (Decimal(10), Decimal(string: "0.5") ?? 0)
+        _ = NSDecimalNormalize(&ten, &half, .plain)
+        #expect(try text(ten) == "10")
+        #expect(try text(half) == "0.5")
     }
 
     @Test func `doubles and floats are decoded bit for bit`() throws {

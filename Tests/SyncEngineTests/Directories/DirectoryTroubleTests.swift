@@ -152,6 +152,49 @@ struct DirectoryTroubleTests {
         #expect(plan.refusals.map { ($0.error as? SyncError)?.code } == [.nameClash])
         #expect(try FileManager.default.subpathsOfDirectory(atPath: bench.url.path).sorted() == before)
     }
+
+    @Test(arguments: ["d", "d/x"])
+    func `S5: a file counts as changed if its directory became a file, or if it became a link`(taken: String) async throws {
+        let bench = try DirectoryBench()
+        try bench.write("other", "other")
+        if taken == "d" {
+            try bench.write("file", "d")
+        } else {
+            try FileManager.default.createDirectory(at: bench.url.appending(path: "d"), withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(atPath: bench.url.appending(path: "d/x").path, withDestinationPath: "../other")
+        }
+        let item = ListedFile(path: "d/x", sha256: digest("1"), byteCount: 1)
+        #expect(try await bench.target().shouldUpdate(item, over: LocalEntry(item.key, version: nil, byteCount: 1)))
+    }
+
+    /// A file whose path in the directory is not its path at the origin.
+    private struct Relocated: FileItem {
+        var path: String { "origin/a" }
+        var key: PathKey { "a" }
+        var version: String { "1" }
+    }
+
+    /// Breaks off after the first half.
+    private final class HalfTransfer: FileTransfer {
+        let offsets = Lock<[Int64?]>([])
+
+        func transfer(_ item: Relocated, into part: FilePart) async throws {
+            let offset = part.resumePoint?.offset
+            offsets.withLock { $0.append(offset) }
+            try part.begin(at: offset ?? 0, validator: "\"1\"")
+            try part.append([UInt8](repeating: 1, count: 40_000))
+            if offset == nil { throw Trouble.lasting }
+        }
+    }
+
+    @Test func `S10: the part of an item whose key is not its path is resumed`() async throws {
+        let (directory, transfer) = (try TemporaryDirectory(), HalfTransfer())
+        let target = DirectoryTarget(directory: directory.url, transfer: transfer) { ListedSource([Relocated()]) }
+        _ = await syncError { try await OneWaySynchronizer(processor: target).sync() }
+        try await OneWaySynchronizer(processor: target).sync()
+        #expect(transfer.offsets.withLock { $0 } == [nil, 40_000])
+        #expect(try Data(contentsOf: directory.url.appending(path: "a")).count == 80_000)
+    }
 }
 
 /// A disk in memory of a few hundred kilobytes; requires the privilege to mount it.

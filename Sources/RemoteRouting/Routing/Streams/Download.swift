@@ -80,7 +80,7 @@ private struct Download: Sendable {
         // A child process that was forked a moment ago may still hold the descriptor. Closing only this copy would keep the file locked.
         defer { part.file.unlock() }
         let limit = plain.options.timeouts.overall ?? host.timeouts.overall
-        var attempt = 1
+        var (attempt, shortParts) = (1, 0)
         while true {
             let before = part.length
             do {
@@ -89,7 +89,12 @@ private struct Download: Sendable {
                     response.attempts = attempt
                     return response
                 case .incomplete:
-                    // Each part contains at least one byte.
+                    if part.length - before < 4_096 { shortParts += 1 }
+                    guard shortParts < 100 else {
+                        throw plain.error(
+                            .transport, .wrongRange, plain.request,
+                            "the server sent 100 parts of less than 4 096 bytes; check the server, then download again to continue")
+                    }
                     attempt = 1
                 case .unusable:
                     // The next request is for the whole file, because the note is removed.

@@ -156,9 +156,9 @@ extension StoreEngine {
         do {
             let result = try await perform()
             let response = response(result)
-            let row = newestRow(of: param)
+            let key = resolved(param)
             await write(param) { machine, transition in
-                if let row { machine.rowBecomesContent(row, &transition) }
+                if let row = newestRow(of: key) { machine.rowBecomesContent(row, &transition) }
                 machine.patchSucceeded(id, response, &transition)
                 return machine.book.revision
             }

@@ -52,9 +52,8 @@ extension StoreEngine {
         let holder = nextID()
         defer { release(holder, of: param) }
         guard case .done = await request(param, .acceptedContent, id: holder) else { return }
-        let row = newestRow(of: param)
         let settled = transition(param) { key, transition in
-            if let row { key.machine.rowBecomesContent(row, &transition) }
+            if let row = newestRow(of: key.param) { key.machine.rowBecomesContent(row, &transition) }
             return (key.machine.commandDelivered(id, response, at: delivered, &transition), key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await request(param, .saved(revision)) else { return }

@@ -32,8 +32,8 @@ extension StoreEngine {
         _ record: CacheRecord<BoxedContent>, _ date: Date, _ now: MonotonicInstant, needsRefresh: Bool? = nil
     ) -> HeldRecord<BoxedContent> {
         let remaining = record.remainingLifetime(expiry: rules.expiry, jitter: rules.policy.expiryJitter, now: date)
-        // The cacher does not know of the jitter.
-        let isOver = remaining <= .zero && (needsRefresh == nil || rules.policy.expiryJitter > 0)
+        // The cacher does not know of the jitter, which only shortens a lifetime that has not ended.
+        let isOver = remaining <= .zero && (needsRefresh == nil || record.remainingLifetime(expiry: rules.expiry, now: date) > .zero)
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh == true || isOver, now: now)
     }
 

@@ -7,9 +7,8 @@ extension StoreEngine {
     ///
     /// - Returns: The place of its key, which is fixed until the observer leaves; `nil` if the store is closed.
     func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int? {
-        let row = newestRow(of: key)
-        return transition(key) { key, transition in
-            if let row { key.machine.rowFound(row) }
+        transition(key) { key, transition in
+            if let row = newestRow(of: key.param) { key.machine.rowFound(row) }
             key.observers.join(0, as: id)
             key.machine.observerJoined(forceRefresh: forceRefresh, &transition)
             return key.place

@@ -105,10 +105,11 @@ extension StoreEngine {
         return effects
     }
 
-    /// The newest value that a loaded full place of another store shows for a key of this one.
+    /// The newest value that a loaded full place of another store shows for a resolved key of this one.
+    ///
+    /// A transition that shows the value reads it itself, because a place may bring a newer value before the transition begins.
     func newestRow(of key: BoxedKey) -> BoxedContent? {
         guard clocks.own.isFollowed.load(ordering: .acquiring) else { return nil }
-        let key = resolved(key)
         return clocks.rows.withLock { $0[key] }?.content
     }
 }

@@ -31,7 +31,9 @@ struct CanonicalEncoder: Encoder {
         case let date as Date: CanonicalJSON.text(of: date.timeIntervalSinceReferenceDate)
         case let data as Data: .string(data.base64EncodedString())
         case let url as URL: .string(url.absoluteString)
-        case let decimal as Decimal: decimal.isNaN ? .string(CanonicalJSON.nonConforming.nan) : .literal(decimal.description)
+        case let decimal as Decimal where decimal.isNaN: .string(CanonicalJSON.nonConforming.nan)
+        // Parsing removes zeros at the end of a fraction, which `NSDecimalNormalize` leaves.
+        case let decimal as Decimal: .literal((Decimal(string: decimal.description) ?? decimal).description)
         default: nil
         }
     }
