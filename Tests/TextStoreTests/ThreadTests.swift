@@ -17,15 +17,12 @@ struct ThreadTests {
         #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 bundle: Bundled privacy 1")
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
         bench.origin.goDown()
+        // The first states have both kinds of local text without a network.
         let second = try await bench.started()
-        #expect(line(try await second.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
-    }
-
-    @Test func `T12: the first state has the bundled text without a network`() async throws {
-        bench.origin.goDown()
-        let store = try await bench.started()
-        var states = store.publish(bench.source("eula")).makeAsyncIterator()
-        let first = try #require(await states.next())
-        #expect(first.content.map(line) == "1.0.0 bundle: Bundled terms 1")
+        for (name, expected) in [("eula", "2.0.0 cache: Remote terms 2"), ("privacy", "1.0.0 bundle: Bundled privacy 1")] {
+            #expect(line(try await second.text(for: bench.source(name))) == expected)
+            var states = second.publish(bench.source(name)).makeAsyncIterator()
+            #expect(await states.next()?.content.map(line) == expected)
+        }
     }
 }

@@ -17,10 +17,7 @@ struct EvidenceTests {
     private func store(_ version: String = "1.0.0", _ text: String = "Terms 1\nBe kind.", keeps: Bool = true) async throws -> TextStore {
         bench.origin.goDown()
         let bundle = try bench.bundle(["eula.txt": text, "privacy.txt": "Privacy", "versions.json": #"{"eula":"\#(version)"}"#])
-        let store = try bench.store(bundle: bundle, policy: TextStorePolicy(evidence: keeps ? .allAcceptances : .none))
-        try await store.register([bench.source("eula"), bench.source("privacy")])
-        await store.setVersionSource(bench.versions)
-        return store
+        return try await bench.started(bundle: bundle, policy: TextStorePolicy(evidence: keeps ? .allAcceptances : .none))
     }
 
     private func brief(_ records: [AcceptanceRecord]) -> [String] {

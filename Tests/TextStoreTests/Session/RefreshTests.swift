@@ -129,11 +129,10 @@ struct RefreshTests {
 
     @Test func `T1, T9: an unversioned text is revalidated when it expires`() async throws {
         bench.serve("notes", "Notes 1")
-        let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         for (start, expected) in [[200], [200], [200, 304], [200, 304]].enumerated() {
             let store = try bench.store()
-            try await store.register(source)
-            let text = try await store.text(for: source, awaiting: patient)
+            try await store.register(bench.notes)
+            let text = try await store.text(for: bench.notes, awaiting: patient)
             #expect(text.text == "Notes 1" && text.version == nil)
             #expect(bench.origin.requests(to: "/notes.txt").map(\.status) == expected)
             if start < 2 { bench.time.shiftDate(by: .seconds(13 * 3600)) }
@@ -141,9 +140,9 @@ struct RefreshTests {
         bench.serve("notes", "Notes 2")
         bench.time.shiftDate(by: .seconds(24 * 3600))
         let store = try bench.store()
-        try await store.register(source)
-        #expect(try await store.text(for: source).text == "Notes 1")
-        #expect(try await store.text(for: source, awaiting: patient).text == "Notes 2")
+        try await store.register(bench.notes)
+        #expect(try await store.text(for: bench.notes).text == "Notes 1")
+        #expect(try await store.text(for: bench.notes, awaiting: patient).text == "Notes 2")
     }
 
     @Test func `T10: increases are reported once, after the save, and not again at the next start`() async throws {
@@ -226,9 +225,7 @@ struct RefreshTests {
             }
         }
         struct Unsigned: Error {}
-        let store = try bench.store(fetcher: Shelf()) { verification in if verification.identifier == "privacy" { throw Unsigned() } }
-        try await store.register([bench.source("eula"), bench.source("privacy")])
-        await store.setVersionSource(bench.versions)
+        let store = try await bench.started(fetcher: Shelf()) { if $0.identifier == "privacy" { throw Unsigned() } }
         let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(line(eula) == "2.0.0 remote: eula.txt" && eula.isVerified)
         let privacy = try await store.text(for: bench.source("privacy"), awaiting: patient)
@@ -237,8 +234,7 @@ struct RefreshTests {
 
     @Test(arguments: [false, true])
     func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(oldFails: Bool) async throws {
-        let events = bench.events
-        let manifests = Lock(1)
+        let events = bench.events, manifests = WatchedState(1)
         let store = try bench.store(
             bundle: bench.bundle([:]),
             fetcher: RevalidatingClosureFetcher { file, _ in
@@ -249,10 +245,7 @@ struct RefreshTests {
                     if name == "2.txt", oldFails { throw TextStoreError(.unexpectedStatus, "it is gone") }
                     return .modified(RemoteText(bytes: Data("Remote terms \(name)".utf8), contentType: "text/plain"))
                 }
-                let version = manifests.withLock { number in
-                    number += 1
-                    return number
-                }
+                let version = manifests.increment()
                 let manifest = #"{"texts":{"eula":{"version":"\#(version).0.0","url":"\#(version).txt"}}}"#
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })

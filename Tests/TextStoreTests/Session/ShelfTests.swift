@@ -13,7 +13,7 @@ struct ShelfTests {
 
     init() throws { place = try TemporaryDirectory() }
 
-    private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
+    private var directory: Directory { place.directory }
 
     private func shelf() -> Shelf { place.shelf() }
 
@@ -42,10 +42,9 @@ struct ShelfTests {
         _ = await other.admit(["eula"], activatesPending: false)
         _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true)
         for shelf in [one, other] {
-            let error = await #expect(throws: TextStoreError.self) {
+            await expectError(.belowFloor, of: "eula") {
                 try await shelf.store("text/eula", [record("eula", lower, "low")], isActivated: true)
             }
-            #expect(error?.code == .belowFloor && error?.identifier == "eula")
         }
         #expect(await active("eula")?.text == "two")
     }

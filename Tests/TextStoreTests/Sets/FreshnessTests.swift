@@ -61,12 +61,11 @@ struct FreshnessTests {
 
     @Test func `T8: a wait for an unexpired unversioned text sends no request and reports the recent check`() async throws {
         bench.serve("notes", "Notes 1")
-        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()
-        try await store.register(notes)
-        #expect(try await store.text(for: notes, awaiting: soon).fallbackReason == nil)
+        try await store.register(bench.notes)
+        #expect(try await store.text(for: bench.notes, awaiting: soon).fallbackReason == nil)
         bench.time.shiftDate(by: .seconds(60))
-        #expect(try await store.text(for: notes, awaiting: soon).fallbackReason?.code.rawValue == "checkedRecently")
+        #expect(try await store.text(for: bench.notes, awaiting: soon).fallbackReason?.code.rawValue == "checkedRecently")
         let bundled = try bench.store("bundled")
         try await bundled.register(TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt")))
         #expect(try await bundled.text(for: bench.source("eula"), awaiting: soon).fallbackReason == nil)

@@ -42,25 +42,21 @@ struct RolloutTests {
         if when.contains("app") || when.contains("platforms") { #expect(silent == nil) }
     }
 
-    @Test(
-        arguments: [
-            #"{"percent":120}"#, #"{"percent":-1}"#, #"{"percent":1e999}"#, #"{"percent":"NaN"}"#, #"{"percent":"10 %"}"#,
-            #"{"percent":null}"#,
-            #"{"app":"soon"}"#, #"{"app":2}"#, #"{"platforms":[]}"#, #"{"platforms":"ios"}"#, #"{"platforms":["ios",1]}"#,
-            #"{"from":"tomorrow"}"#, #"{"draw":""}"#, "{}", "[]", "true", #"{"percent":10,"percent":20}"#,
-            #"{"country":"AT","percent":10}"#,
-        ])
-    func `T21: malformed conditions refuse their text with the reason, and no other one`(when: String) throws {
-        for entry in [#"{"version":"2.0.0","when":\#(when)}"#, #"[{"version":"2.0.0","when":\#(when)},{"version":"1.0.0"}]"#] {
-            let found = try chosen(entry)
-            #expect(found.entries.keys.sorted() == ["privacy"] && found.problems.map(\.identifier) == ["eula"], "\(entry)")
-            #expect(found.problems.first?.refusal.code == .malformedEntry && found.problems.first?.reason.isEmpty == false)
-        }
-    }
+    private static let malformed = [
+        #"{"percent":120}"#, #"{"percent":-1}"#, #"{"percent":1e999}"#, #"{"percent":"NaN"}"#, #"{"percent":"10 %"}"#, #"{"percent":null}"#,
+        #"{"app":"soon"}"#, #"{"app":2}"#, #"{"platforms":[]}"#, #"{"platforms":"ios"}"#, #"{"platforms":["ios",1]}"#,
+        #"{"from":"tomorrow"}"#, #"{"draw":""}"#, "{}", "[]", "true", #"{"percent":10,"percent":20}"#, #"{"country":"AT","percent":10}"#,
+    ]
 
-    @Test(arguments: [#"[]"#, #"["2.0.0","1.0.0"]"#, #"[{"version":"x","when":{"percent":1}},"1.0.0"]"#, #"[[]]"#])
-    func `T21: a malformed list refuses its text`(entry: String) throws {
-        #expect(try chosen(entry).problems.map(\.identifier) == ["eula"])
+    private static let malformedLists = ["[]", #"["2.0.0","1.0.0"]"#, #"[{"version":"x","when":{"percent":1}},"1.0.0"]"#, "[[]]"]
+
+    @Test(
+        arguments: malformedLists
+            + malformed.flatMap { [#"{"version":"2.0.0","when":\#($0)}"#, #"[{"version":"2.0.0","when":\#($0)},{"version":"1.0.0"}]"#] })
+    func `T21: malformed conditions or a malformed list refuse their text with the reason, and no other one`(entry: String) throws {
+        let found = try chosen(entry)
+        #expect(found.entries.keys.sorted() == ["privacy"] && found.problems.map(\.identifier) == ["eula"])
+        #expect(found.problems.first?.refusal.code == .malformedEntry && found.problems.first?.reason.isEmpty == false)
     }
 
     @Test func `T21: NaN in a manifest is no JSON, and conditions without an audience are a problem of their text alone`() throws {
