@@ -30,19 +30,6 @@ struct ForgettingTests {
         #expect(line(try await next.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T7: part of a set is not stored after another process has cleared the rest`() async throws {
-        let names = ["eula", "privacy"]
-        let (first, second) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
-        _ = try await first.store("group/g", names.map { record($0, "1.0.0", "one") }, isActivated: true)
-        _ = try await second.clear()
-        await expectError(.incompleteSet) { try await first.store("group/g", [record("eula", "2.0.0", "two")], isActivated: true) }
-        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
-        // The session has now read the clearing, and accepts the whole set.
-        _ = await first.publish()
-        _ = try await first.store("group/g", names.map { record($0, "2.0.0", "two") }, isActivated: true)
-        #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
-    }
-
     @Test func `T14: a manifest that arrives after a clear is not saved`() async throws {
         let shelf = shelf()
         var record = ManifestRecord(url: "http://x/")

@@ -16,12 +16,9 @@ struct RefreshOrderTests {
 
     /// Serves a file whose first response is held back until the gate opens.
     private func serveHeld(_ path: String, _ responses: LoopbackOrigin.Response...) {
-        let number = Lock(0)
+        let number = WatchedState(0)
         bench.origin.on(.get, path) { [gate] _ in
-            let index = number.withLock { number in
-                defer { number += 1 }
-                return number
-            }
+            let index = number.increment() - 1
             if index == 0 { try? await gate.wait { $0 ? () : nil } }
             return responses[min(index, responses.count - 1)]
         }

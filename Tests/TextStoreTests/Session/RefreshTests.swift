@@ -7,11 +7,26 @@ import Trials
 
 @testable import TextStore
 
-/// T8, T9, T10, T13, T14, T15: refreshing, waiting, increases, and housekeeping.
+/// T8, T9, T10, T12, T13, T14, T15: starting, refreshing, waiting, increases, and housekeeping.
 struct RefreshTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
+
+    @Test func `T8, T12: a bundled text is available at once, a newer one after waiting, and again offline after a restart`() async throws {
+        bench.serve(eula: 2)
+        let store = try await bench.started()
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 bundle: Bundled privacy 1")
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        bench.origin.goDown()
+        // The first states have both kinds of local text without a network.
+        let second = try await bench.started()
+        for (name, expected) in [("eula", "2.0.0 cache: Remote terms 2"), ("privacy", "1.0.0 bundle: Bundled privacy 1")] {
+            #expect(line(try await second.text(for: bench.source(name))) == expected)
+            var states = second.publish(bench.source(name)).makeAsyncIterator()
+            #expect(await states.next()?.content.map(line) == expected)
+        }
+    }
 
     @Test func `T8: one deadline covers manifest and text; the best local text has the reason, and the fetch continues`() async throws {
         // A unique path, because a store of an earlier test may still send requests to a port that this origin has reused.
@@ -256,5 +271,41 @@ struct RefreshTests {
         try await store.refresh()
         #expect(try await line(store.text(for: eula)) == "3.0.0 remote: Remote terms 3.txt")
         #expect(events.saved.last == "eula 3.0.0")
+    }
+
+    // MARK: Released stores
+
+    @Test(.timeLimit(.minutes(hangMinutes)), arguments: ["versions.json", "eula.txt"])
+    func `a released store cancels its fetch and writes nothing afterward`(stalled: String) async throws {
+        let begun = WatchedState(0), ended = WatchedState(0)
+        let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
+            guard file.url.lastPathComponent == stalled else {
+                return .modified(RemoteText(bytes: Data(#"{"eula":"2.0.0"}"#.utf8), contentType: "application/json"))
+            }
+            begun.update { $0 += 1 }
+            defer { ended.update { $0 += 1 } }
+            try await bench.time.sleep(until: .distantFuture)
+            throw CancellationError()
+        }
+        var store: TextStore? = try bench.store(fetcher: fetcher)
+        try await store?.register(bench.source("eula"))
+        await store?.setVersionSource(bench.versions)
+        _ = try await begun.wait { $0 == 1 ? () : nil }
+        weak let released = store
+        let before = bench.place.files
+        store = nil
+        _ = try await ended.wait { $0 == 1 ? () : nil }
+        #expect(released == nil)
+        #expect(bench.place.files == before)
+    }
+
+    @Test func `an observer retains its store and the store's fetch`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "New")
+        var store: TextStore? = try await bench.started()
+        let states = try #require(store).publish(bench.source("eula"))
+        store = nil
+        for await state in states { if state.content?.text == "New", !state.isLoading { break } }
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 }

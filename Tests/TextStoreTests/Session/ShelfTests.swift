@@ -159,16 +159,6 @@ struct ShelfTests {
         #expect(outcome.faults.isEmpty)
     }
 
-    @Test func `T13: two stores of one session keep each other's acceptances`() async throws {
-        let ledgers = (0..<2).map { _ in AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
-        for (number, ledger) in ledgers.enumerated() { #expect(try await ledger.history(of: "\(number)").history.newest() == nil) }
-        for (number, ledger) in ledgers.enumerated() {
-            _ = try await ledger.accept(Acceptance(identifier: "\(number)", version: nil, digest: "", date: Date()))
-        }
-        let next = AcceptanceLedger(directory: directory, options: FileWriteOptions())
-        for number in ledgers.indices { #expect(try await next.history(of: "\(number)").history.newest() != nil) }
-    }
-
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)

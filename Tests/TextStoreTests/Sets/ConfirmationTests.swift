@@ -13,8 +13,6 @@ struct ConfirmationTests {
 
     init() throws { bench = try Bench() }
 
-    private var soon: TextAwaiting { .remote(timeout: .seconds(2)) }
-
     struct Bad: Sendable, CustomStringConvertible {
         var description: String
         var entry: String

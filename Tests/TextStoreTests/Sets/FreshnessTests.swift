@@ -12,8 +12,6 @@ struct FreshnessTests {
 
     init() throws { bench = try Bench() }
 
-    private var soon: TextAwaiting { .remote(timeout: .seconds(2)) }
-
     @Test(arguments: [nil, "legal"])
     func `T9: a fresh device with a bundled text does not install an expired manifest's version`(group: String?) async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_900_000_000))

@@ -154,15 +154,27 @@ struct PublishedSetTests {
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
     }
 
-    @Test func `T7: members are not stored beside members that another process has switched meanwhile`() async throws {
+    enum Change: CaseIterable { case cleared, set, version, wording }
+
+    @Test(arguments: Change.allCases)
+    func `T7: a member is not stored beside members that another process has cleared or changed meanwhile`(change: Change) async throws {
         let names = ["eula", "privacy"]
+        func records(_ version: Int) -> [TextRecord] { names.map { record($0, "\(version).0.0", "\($0) \(version)") } }
         let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
-        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
-        _ = await other.publish()
-        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
-        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true)
-        await expectError(.incompleteSet) { try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true) }
-        _ = await other.publish()
-        #expect(other.session.read { session in names.map { session.resolved[$0]?.text.text } } == ["eula 2", "privacy 2"])
+        for shelf in [one, other] { _ = try await shelf.store("group/g", records(1), isActivated: true) }
+        switch change {
+        case .cleared: _ = try await other.clear()
+        case .set: _ = try await other.store("group/g", records(2), isActivated: true)
+        case .version: _ = try await other.store("group/g", [record("privacy", "1.0.1", "privacy 1")], isActivated: true)
+        case .wording: _ = try await other.store("group/g", [record("privacy", "1.0.0", "other words")], isActivated: true)
+        }
+        await expectError(.incompleteSet) { try await one.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true) }
+        if change == .cleared { #expect(!bench.place.files.contains { $0.hasSuffix(".text") }) }
+        // The session has now read the change, and accepts the whole set.
+        func resolved() -> [String?] { one.session.read { session in names.map { session.resolved[$0]?.text.text } } }
+        _ = await one.publish()
+        if change == .set { #expect(resolved() == ["eula 2", "privacy 2"]) }
+        _ = try await one.store("group/g", records(3), isActivated: true)
+        #expect(resolved() == ["eula 3", "privacy 3"])
     }
 }

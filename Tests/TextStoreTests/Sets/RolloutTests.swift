@@ -100,9 +100,9 @@ struct RolloutTests {
         return Double((UInt64(hex, radix: 16) ?? 0) >> 11) / 9_007_199_254_740_992
     }()
 
-    private func store(_ session: String) async throws -> TextStore {
-        let store = try bench.store(session, policy: TextStorePolicy(checkInterval: .zero))
-        try await store.register(bench.source("eula"))
+    private func store(_ session: String, bundle: Bundle? = nil, _ names: String...) async throws -> TextStore {
+        let store = try bench.store(session, bundle: bundle, policy: TextStorePolicy(checkInterval: .zero))
+        try await store.register((["eula"] + names).map { bench.source($0) })
         var source = bench.versions
         source.audience = TextAudience(platform: "linux")
         await store.setVersionSource(source)
@@ -163,12 +163,7 @@ struct RolloutTests {
     @Test func `T21: a device that meets no conditions does not fetch the text without them`() async throws {
         bench.serve("eula", "Remote terms 2")
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","when":{"percent":0}}}}"#)
-        let store = try bench.store(bundle: bench.bundle([:]))
-        try await store.register(bench.source("eula"))
-        var source = bench.versions
-        (source.bundleFile, source.audience) = (nil, TextAudience())
-        await store.setVersionSource(source)
-        try await store.refresh()
+        let store = try await store("none", bundle: bench.bundle([:])).refreshed()
         let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "eula", awaiting: patient) }
         #expect(error?.code == .notAvailable && bench.origin.requests(to: "/eula.txt").isEmpty)
     }
@@ -194,13 +189,7 @@ struct RolloutTests {
         }
         bench.serve(manifest: #"{"texts":{"eula":\#(entry(50)),"privacy":\#(entry(50))}}"#)
         for device in 0..<8 {
-            let store = try bench.store("set-\(device)")
-            try await store.register([bench.source("eula"), bench.source("privacy")])
-            var source = bench.versions
-            source.audience = TextAudience()
-            await store.setVersionSource(source)
-            try await store.refresh()
-            let versions = [try await store.text(for: "eula").version, try await store.text(for: "privacy").version]
+            let versions = try await store("set-\(device)", "privacy").refreshed().versions()
             #expect(versions[0] == versions[1])
         }
     }

@@ -187,17 +187,4 @@ struct VerifiedSetTests {
         try await next.refresh()
         #expect(try await next.lines() == ["4.0.0 remote: Remote eula 4", "3.0.0 cache: Remote privacy 3"])
     }
-
-    @Test(arguments: [("1.0.0", "other words"), ("1.0.1", "privacy 1")])
-    func `T7: members are not stored beside a text whose bytes or version another process has changed`(
-        version: String, text: String
-    ) async throws {
-        let names = Self.names
-        let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
-        for shelf in [one, other] {
-            _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
-        }
-        _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true)
-        await expectError(.incompleteSet) { try await one.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: true) }
-    }
 }

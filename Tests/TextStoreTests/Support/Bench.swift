@@ -256,6 +256,7 @@ func sha256(_ text: String) -> String { digest(text).hex }
 func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }
 
 let patient = TextAwaiting.remote(timeout: .seconds(3600))
+let soon = TextAwaiting.remote(timeout: .seconds(2))
 
 extension Shelf {
     /// Accepts a manifest of a revision that lists some versions.
