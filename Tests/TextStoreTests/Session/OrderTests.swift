@@ -22,8 +22,7 @@ struct OrderTests {
     func `T2: every order of registrations, version source, and responses ends in the same state`(
         steps: [Step], answersFirst: Bool
     ) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2, privacy: 1)
         let store = try bench.store()
         for step in steps {
             switch step {
@@ -100,8 +99,7 @@ struct OrderTests {
 
     /// Runs a store that fetches version 2.
     private func fetched() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2, privacy: 1)
         let store = try await bench.started()
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }

@@ -169,8 +169,7 @@ struct ConfirmationTests {
     func `T17, D9: a text that another process switches by its newer manifest is confirmed until the own check says otherwise`(
         group: String?
     ) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2, privacy: 1)
         let policy = TextStorePolicy(checkInterval: .seconds(86_400))
         let store = try await bench.started(policy: policy, group: group)
         _ = try await store.text(for: bench.source("eula"), awaiting: patient)
@@ -184,8 +183,7 @@ struct ConfirmationTests {
         defer { observing.cancel() }
         try await states.wait { $0.last == "Remote terms 2" ? () : nil }
 
-        bench.serve(manifest: #"{"eula":"3.0.0","privacy":"1.0.0"}"#)
-        bench.serve("eula", "Remote terms 3")
+        bench.serve(eula: 3, privacy: 1)
         bench.time.advance(by: .seconds(1))
         try await bench.started(policy: policy, group: group).refresh()
         try await states.wait { $0.last == "Remote terms 3" ? () : nil }
