@@ -109,17 +109,6 @@ struct EvidenceTests {
         for store in [first, try await store()] { #expect(await store.needsAcceptance(of: eula)) }
     }
 
-    @Test func `T20: the changes since an accepted text are known after a restart`() async throws {
-        let first = try await store()
-        try await first.accept(first.text(for: "eula"))
-        let next = try await store("2.0.0", "Terms 2\nBe kind.\nBe brief.")
-        let acceptance = try #require(try await next.acceptance(of: "eula"))
-        #expect(
-            try await next.changes(since: acceptance).lines == [
-                .changed([.same("Terms "), .removed("1"), .added("2")]), .same("Be kind."), .added("Be brief."),
-            ])
-    }
-
     enum Loss: CaseIterable { case saved, removed, damaged }
 
     /// The record is saved, and the process ends before the acceptances are, or these are lost later.

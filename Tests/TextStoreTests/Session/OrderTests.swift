@@ -6,7 +6,7 @@ import Trials
 
 @testable import TextStore
 
-/// T2, T3, T7: order and floors over real files and real HTTP.
+/// T2, T3: order and floors over real files and real HTTP.
 struct OrderTests {
     let bench: Bench
 
@@ -151,28 +151,5 @@ struct OrderTests {
         let updated = try bench.bundle(["eula.txt": "Bundled terms 1.9", "privacy.txt": "p", "versions.json": #"{"eula":"1.9.0"}"#])
         let second = try await bench.started(bundle: updated)
         #expect(line(try await second.text(for: bench.source("eula"))) == "1.5.0 cache: Remote terms 1.5")
-    }
-
-    @Test func `T7: a set is switched as a whole or not at all`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started(group: "legal")
-        let text = try await store.text(for: bench.source("eula", group: "legal"), awaiting: patient)
-        #expect(text.version == SemanticVersion("1.0.0") && text.fallbackReason?.code == .incompleteSet)
-        #expect(text.fallbackReason?.identifier == "privacy" && text.staleSince != nil)
-        bench.serve("privacy", "Remote privacy 2")
-        try await store.refresh()
-        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
-    }
-
-    @Test func `T7: manual activation returns whether it switched a text`() async throws {
-        bench.serve(eula: 2)
-        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
-        #expect(try await store.activate() == false)
-        try await store.refresh()
-        #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("1.0.0"))
-        #expect(try await store.activate())
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
-        #expect(try await store.activate() == false)
     }
 }

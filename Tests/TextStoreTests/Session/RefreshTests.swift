@@ -7,7 +7,7 @@ import Trials
 
 @testable import TextStore
 
-/// T8, T9, T10, T12, T13, T14, T15: starting, refreshing, waiting, increases, and housekeeping.
+/// T8, T9, T10, T12, T13, T14: starting, refreshing, waiting, increases, and housekeeping.
 struct RefreshTests {
     let bench: Bench
 
@@ -229,22 +229,6 @@ struct RefreshTests {
             if case .completed(let text, _, _) = state, text.version == SemanticVersion("2.0.0") { break }
         }
         #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 200])
-    }
-
-    @Test func `T15: any fetcher and any verifier can be plugged in`() async throws {
-        struct Shelf: RevalidatingFetcher {
-            func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-                let body =
-                    file.url.lastPathComponent == "versions.json" ? #"{"eula":"2.0.0","privacy":"2.0.0"}"# : file.url.lastPathComponent
-                return .modified(RemoteText(bytes: Data(body.utf8), contentType: "text/plain"))
-            }
-        }
-        struct Unsigned: Error {}
-        let store = try await bench.started(fetcher: Shelf()) { if $0.identifier == "privacy" { throw Unsigned() } }
-        let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
-        #expect(line(eula) == "2.0.0 remote: eula.txt" && eula.isVerified)
-        let privacy = try await store.text(for: bench.source("privacy"), awaiting: patient)
-        #expect(privacy.version == SemanticVersion("1.0.0") && privacy.fallbackReason?.code == .verificationFailed)
     }
 
     @Test(arguments: [false, true])
