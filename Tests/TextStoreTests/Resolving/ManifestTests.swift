@@ -1,5 +1,4 @@
 import Foundation
-import RemoteHTTP
 import StoreCore
 import Testing
 
