@@ -10,9 +10,10 @@ import Trials
 /// die (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions,
 /// and a mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change
 /// its manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process
-/// accepts each version instead of fetching it, and in the mode `evidence`, an account accepts it, and withdraws each third one. In the mode `clearing`, it deletes all texts. In the mode `following`, it observes the first
-/// text without a server and prints each shown version; in the mode `resting`, it reads that text once. Otherwise, the process prints each
-/// version that it has, and at the end the versions of the next start.
+/// accepts each version instead of fetching it, and in the mode `evidence`, an account accepts it, and withdraws each third one. In the mode
+/// `clearing`, it deletes all texts. In the mode `following`, it observes the first text without a server and prints each shown version; in
+/// the mode `resting`, it reads that text once. Otherwise, the process prints each version that it has, and at the end the versions of the
+/// next start.
 @main
 enum TextCrashWriter {
     static func main() async throws {
@@ -21,13 +22,9 @@ enum TextCrashWriter {
         let group = arguments[2] == "-" ? nil : arguments[2]
         let first = Int(arguments[3]) ?? 1
         let death = Int(arguments[4])
-        let steps = Lock(0)
+        let steps = WatchedState(0)
         let options = FileWriteOptions { (_: FileWriteOptions.Step) throws(StoreError) in
-            let count = steps.withLock { steps in
-                steps += 1
-                return steps
-            }
-            if count == death { killSelf() }
+            if steps.increment() == death { killSelf() }
         }
         let names = (arguments.count > 5 ? arguments[5] : "one,two,three").split(separator: ",").map(String.init)
         let mode = arguments.count > 8 ? arguments[8] : ""
@@ -48,8 +45,7 @@ enum TextCrashWriter {
         default: break
         }
         switch mode {
-        case "accepting": return try await accept(names[0], press, count, store)
-        case "evidence": return try await keepEvidence(names[0], press, count, store)
+        case "accepting", "evidence": return try await accept(names[0], press, count, store, keepsEvidence: mode == "evidence")
         case "clearing": return try await store.clear()
         case "following", "resting": return try await observe(names[0], store, isFollowing: mode == "following")
         default: break
@@ -82,34 +78,19 @@ enum TextCrashWriter {
 }
 
 extension TextCrashWriter {
-    /// Accepts one version after another, and prints each after its save.
-    private static func accept(_ name: String, _ press: Press, _ count: Int, _ store: TextStore) async throws {
+    /// Accepts one version after another, and prints each after its save. With evidence, an account accepts each version and withdraws each
+    /// third one, which is printed as a negative number.
+    private static func accept(_ name: String, _ press: Press, _ count: Int, _ store: TextStore, keepsEvidence: Bool) async throws {
         for _ in 0..<count {
-            let version = SemanticVersion("\(press.version).0.0")
-            let text = VersionedText(identifier: name, text: "\(name) \(press.version)", version: version)
-            try await store.save(Acceptance(of: text, at: Date()))
-            say("\(press.version)")
-            press.next()
-        }
-    }
-}
-
-extension TextCrashWriter {
-    /// Accepts one version after another, withdraws each third one, and prints each record's version after its save, negative for a
-    /// withdrawal.
-    private static func keepEvidence(_ name: String, _ press: Press, _ count: Int, _ store: TextStore) async throws {
-        for _ in 0..<count {
-            let (version, account) = (press.version, "\(press.version)")
+            let version = press.version, account = keepsEvidence ? "\(version)" : nil
             let text = VersionedText(identifier: name, text: "\(name) \(version)", version: SemanticVersion("\(version).0.0"))
             try await store.save(Acceptance(of: text, by: account, at: Date()), text.text)
             say("\(version)")
-            if version % 3 == 0, try await store.withdrawAcceptances(of: name, account: account) { say("-\(version)") }
+            if keepsEvidence, version % 3 == 0, try await store.withdrawAcceptances(of: name, account: account) { say("-\(version)") }
             press.next()
         }
     }
-}
 
-extension TextCrashWriter {
     /// Prints the versions of a text that other processes switch; without following, only the first one.
     private static func observe(_ name: String, _ store: TextStore, isFollowing: Bool) async throws {
         try await store.register(TextSource(identifier: name))

@@ -17,10 +17,7 @@ struct EvidenceTests {
     private func store(_ version: String = "1.0.0", _ text: String = "Terms 1\nBe kind.", keeps: Bool = true) async throws -> TextStore {
         bench.origin.goDown()
         let bundle = try bench.bundle(["eula.txt": text, "privacy.txt": "Privacy", "versions.json": #"{"eula":"\#(version)"}"#])
-        let store = try bench.store(bundle: bundle, policy: TextStorePolicy(evidence: keeps ? .allAcceptances : .none))
-        try await store.register([bench.source("eula"), bench.source("privacy")])
-        await store.setVersionSource(bench.versions)
-        return store
+        return try await bench.started(bundle: bundle, policy: TextStorePolicy(evidence: keeps ? .allAcceptances : .none))
     }
 
     private func brief(_ records: [AcceptanceRecord]) -> [String] {
@@ -110,17 +107,6 @@ struct EvidenceTests {
         try await first.accept(eula)
         #expect(try await store(keeps: false).withdrawAcceptances(of: "eula"))
         for store in [first, try await store()] { #expect(await store.needsAcceptance(of: eula)) }
-    }
-
-    @Test func `T20: the changes since an accepted text are known after a restart`() async throws {
-        let first = try await store()
-        try await first.accept(first.text(for: "eula"))
-        let next = try await store("2.0.0", "Terms 2\nBe kind.\nBe brief.")
-        let acceptance = try #require(try await next.acceptance(of: "eula"))
-        #expect(
-            try await next.changes(since: acceptance).lines == [
-                .changed([.same("Terms "), .removed("1"), .added("2")]), .same("Be kind."), .added("Be brief."),
-            ])
     }
 
     enum Loss: CaseIterable { case saved, removed, damaged }

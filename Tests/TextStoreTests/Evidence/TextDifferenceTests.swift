@@ -6,30 +6,26 @@ import Trials
 
 /// T20: the lines and words in which two texts differ.
 struct TextDifferenceTests {
-    private func old(_ difference: TextDifference) -> String {
-        difference.lines.compactMap { line in
+    private func old(_ difference: TextDifference) -> String { text(of: difference, isOld: true) }
+
+    private func new(_ difference: TextDifference) -> String { text(of: difference, isOld: false) }
+
+    private func text(of difference: TextDifference, isOld: Bool) -> String {
+        difference.lines.compactMap { line -> String? in
             switch line {
-            case .same(let text), .removed(let text): text
-            case .added: nil
-            case .changed(let words): words.map { if case .added = $0 { "" } else { word($0) } }.joined()
+            case .same(let text): text
+            case .removed(let text): isOld ? text : nil
+            case .added(let text): isOld ? nil : text
+            case .changed(let words):
+                words.map { word -> String in
+                    switch word {
+                    case .same(let text): text
+                    case .removed(let text): isOld ? text : ""
+                    case .added(let text): isOld ? "" : text
+                    }
+                }.joined()
             }
         }.joined(separator: "\n")
-    }
-
-    private func new(_ difference: TextDifference) -> String {
-        difference.lines.compactMap { line in
-            switch line {
-            case .same(let text), .added(let text): text
-            case .removed: nil
-            case .changed(let words): words.map { if case .removed = $0 { "" } else { word($0) } }.joined()
-            }
-        }.joined(separator: "\n")
-    }
-
-    private func word(_ word: TextDifference.Word) -> String {
-        switch word {
-        case .same(let text), .removed(let text), .added(let text): text
-        }
     }
 
     @Test func `T20: similar lines differ by words, and others as a whole`() {

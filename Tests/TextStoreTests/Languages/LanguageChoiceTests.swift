@@ -57,7 +57,7 @@ struct LanguageChoiceTests {
             // A dialect is better than another language, unless a later preference is listed.
             (["pt-PT"], ["en", "pt-BR"], ["pt-BR", "en"]), (["pt"], ["en", "pt-BR"], ["pt-BR", "en"]),
             (["pt-PT", "fr"], ["en", "fr", "pt-BR"], ["fr", "en"]), (["de"], ["en", "de-CH", "de-AT"], ["de-AT", "en"]),
-            (["x-none", "de"].filter { $0 != "x-none" }, ["en", "de"], ["de", "en"]),
+            (["de"], ["en", "de"], ["de", "en"]),
         ] as [Row])
     func `T18: the preferred languages decide in their order, then a dialect, then the development language`(row: Row) throws {
         #expect(try chain(row.preferred, row.listed) == row.chain)
@@ -65,13 +65,13 @@ struct LanguageChoiceTests {
 
     @Test func `T18: a language of its own falls back before the next preferred one`() throws {
         #expect(try chain(["gsw-CH", "fr"], ["en", "de", "fr"], "en", ["gsw": "de"]) == ["de", "fr", "en"])
-        #expect(try chain(["a1b".replacing("1", with: "a"), "fr"], ["en", "fr"], "en", ["aab": "aac", "aac": "aad"]) == ["fr", "en"])
+        #expect(try chain(["aab", "fr"], ["en", "fr"], "en", ["aab": "aac", "aac": "aad"]) == ["fr", "en"])
         #expect(try chain(["eu"], ["en", "es", "ca"], "en", ["eu": "ca", "ca": "es"]) == ["ca", "es", "en"])
     }
 
     @Test(
         arguments: [
-            ["de": "de"], ["de": "fr", "fr": "de"], ["a1".replacing("1", with: "a"): "bb", "bb": "cc", "cc": "aa"], ["de": "de-AT"],
+            ["de": "de"], ["de": "fr", "fr": "de"], ["aa": "bb", "bb": "cc", "cc": "aa"], ["de": "de-AT"],
             ["de-AT": "de-CH", "de-CH": "de-AT"],
         ] as [[String: String]])
     func `T18: a loop of fallbacks is refused with the remedy`(fallbacks: [String: String]) {

@@ -173,24 +173,17 @@ struct LanguageTests {
         try await store.register(source())
         let names = ["eula/de", "eula/fr"]
         for conflict in names.map({ TextSource(identifier: $0) }) + names.map({ source($0, ["en"]) }) + [source("eula", ["en", "de"])] {
-            let error = await #expect(throws: TextStoreError.self) { try await store.register([source("privacy"), conflict]) }
-            #expect(error?.code == .conflictingSource)
+            await expectError(.conflictingSource) { try await store.register([source("privacy"), conflict]) }
             await #expect(throws: TextStoreError.self) { try await store.text(for: "privacy") }
         }
         let other = try bench.store("other", bundle: bundle())
         try await other.register(TextSource(identifier: "eula/fr"))
-        let error = await #expect(throws: TextStoreError.self) { try await other.register(source()) }
-        #expect(error?.code == .conflictingSource)
-        let same = await #expect(throws: TextStoreError.self) {
-            try await other.register([source("privacy"), TextSource(identifier: "privacy/de")])
-        }
-        #expect(same?.code == .conflictingSource)
+        await expectError(.conflictingSource) { try await other.register(source()) }
+        await expectError(.conflictingSource) { try await other.register([source("privacy"), TextSource(identifier: "privacy/de")]) }
         var both = source("privacy")
         both.bundleFile = BundleFile(fileName: "privacy")
-        let mixed = await #expect(throws: TextStoreError.self) { try await other.register([both]) }
-        #expect(mixed?.code == .invalidLanguage)
-        let malformed = await #expect(throws: TextStoreError.self) { try await other.setLanguages(["de", "none_"]) }
-        #expect(malformed?.code == .invalidLanguage)
+        await expectError(.invalidLanguage) { try await other.register([both]) }
+        await expectError(.invalidLanguage) { try await other.setLanguages(["de", "none_"]) }
     }
 
     @Test func `T18, T7: a set with languages switches in all languages at once`() async throws {
@@ -203,26 +196,22 @@ struct LanguageTests {
         let store = try await started(
             ["de"], [source("eula", ["en", "de"], group: "legal"), source("privacy", ["en", "de"], group: "legal")])
         try await store.refresh()
+        func expectAll(_ version: String) async throws {
+            for language in ["de", "en"] {
+                try await store.setLanguages([language])
+                #expect(try await store.versions() == [version, version], "\(language)")
+            }
+        }
         // One text of the next set is missing, in a language that is not shown.
         manifest(3)
         bench.origin.on(.get, "/privacy-en.txt") { _ in .status(503) }
         await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        for language in ["de", "en"] {
-            try await store.setLanguages([language])
-            for identifier in ["eula", "privacy"] {
-                #expect(try await store.text(for: identifier).version == SemanticVersion("2.0.0"), "\(language) \(identifier)")
-            }
-        }
+        try await expectAll("2.0.0")
         manifest(3, without: "eula/de")
         await #expect(throws: TextStoreError.self) { try await store.refresh() }
         manifest(3)
         try await store.refresh()
-        for language in ["de", "en"] {
-            try await store.setLanguages([language])
-            for identifier in ["eula", "privacy"] {
-                #expect(try await store.text(for: identifier).version == SemanticVersion("3.0.0"), "\(language) \(identifier)")
-            }
-        }
+        try await expectAll("3.0.0")
     }
 
     @Test func `T18, T13: one acceptance covers all languages of its version if the policy says so`() async throws {

@@ -27,36 +27,26 @@ struct AdviceTests {
         _ = try await store.text(for: bench.source("eula"), awaiting: patient)
     }
 
-    @Test func `C24: a Retry-After of years delays the checks by an hour, over restarts too`() async throws {
+    @Test(arguments: [nil, 60])
+    func `C24: a Retry-After of years delays the checks by an hour or by the policy's limit, over restarts too`(limit: Int?) async throws {
         advise("2147483647")
-        let first = try await bench.started()
+        var policy = TextStorePolicy()
+        if let limit { policy.backOff.adviceLimit = .seconds(limit) }
+        let seconds = limit ?? 3600
+        let first = try await bench.started(policy: policy)
         try await read(first)
         #expect(count == 1)
-        bench.time.advance(by: .seconds(3599))
+        bench.time.advance(by: .seconds(seconds - 1))
         try await read(first)
-        let second = try await bench.started()
+        let second = try await bench.started(policy: policy)
         try await read(second)
         #expect(count == 1, "the advice counts up to the limit")
         bench.time.advance(by: .seconds(1))
         try await read(second)
         #expect(count == 2)
-        bench.time.advance(by: .seconds(3600))
-        try await read(try await bench.started())
+        bench.time.advance(by: .seconds(seconds))
+        try await read(try await bench.started(policy: policy))
         #expect(count == 3)
-    }
-
-    @Test func `C24: the policy's limit bounds the advice`() async throws {
-        advise("2147483647")
-        var policy = TextStorePolicy()
-        policy.backOff.adviceLimit = .seconds(60)
-        let store = try await bench.started(policy: policy)
-        try await read(store)
-        bench.time.advance(by: .seconds(59))
-        try await read(store)
-        #expect(count == 1)
-        bench.time.advance(by: .seconds(1))
-        try await read(store)
-        #expect(count == 2)
     }
 
     @Test(arguments: [1e10, .greatestFiniteMagnitude, -1e10])
@@ -85,41 +75,28 @@ struct AdviceTests {
     }
 
     /// The clock is set back again and again while the store waits, so that its date hardly moves.
-    @Test(arguments: [false, true])
-    func `C24: a clock that is set back does not lengthen a delay`(restarts: Bool) async throws {
-        advise("3600")
-        var store = try await bench.started()
+    @Test(arguments: [("/versions.json", 3600, false), ("/versions.json", 3600, true), ("/eula.txt", 600, false)])
+    func `C24: a clock that is set back does not lengthen the delay of a manifest or text`(
+        path: String, seconds: Int, restarts: Bool
+    ) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.origin.on(.get, path) { _ in .text("busy", status: 503).setting("Retry-After", to: "\(seconds)") }
+        let policy = path == "/eula.txt" ? TextStorePolicy(checkInterval: .seconds(86_400)) : TextStorePolicy()
+        var store = try await bench.started(policy: policy)
         try await read(store)
         if restarts {
-            store = try await bench.started()
+            store = try await bench.started(policy: policy)
             try await read(store)
         }
-        for _ in 0..<60 {
+        for _ in 0..<seconds / 60 {
             bench.time.advance(by: .seconds(59))
             bench.time.shiftDate(by: .seconds(-59))
             try await read(store)
         }
-        #expect(count == 1)
-        bench.time.advance(by: .seconds(60))
+        #expect(bench.origin.requests(to: path).count == 1)
+        bench.time.advance(by: .seconds(seconds / 60))
         try await read(store)
-        #expect(count == 2)
-    }
-
-    @Test func `C24: a clock that is set back does not lengthen a text's delay`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.origin.on(.get, "/eula.txt") { _ in .text("busy", status: 503).setting("Retry-After", to: "600") }
-        let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
-        try await read(store)
-        for _ in 0..<10 {
-            bench.time.advance(by: .seconds(59))
-            bench.time.shiftDate(by: .seconds(-59))
-            try await read(store)
-        }
-        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
-        bench.time.advance(by: .seconds(10))
-        _ = try await store.text(for: bench.source("eula"))
-        _ = try await store.text(for: bench.source("eula"), awaiting: patient)
-        #expect(bench.origin.requests(to: "/eula.txt").count == 2)
+        #expect(bench.origin.requests(to: path).count == 2)
     }
 
     @Test func `C24: an observed store repeats a failed check after the delay, even if the clock is set back meanwhile`() async throws {

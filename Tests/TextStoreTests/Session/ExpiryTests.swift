@@ -13,9 +13,7 @@ struct ExpiryTests {
 
     init() throws { bench = try Bench() }
 
-    private var notes: TextSource {
-        TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
-    }
+    private var notes: TextSource { bench.notes }
 
     private var statuses: [Int?] { bench.origin.requests(to: "/notes.txt").map(\.status) }
 
@@ -34,14 +32,19 @@ struct ExpiryTests {
         }
     }
 
-    @Test func `T9: an observed unversioned text is refreshed whenever it expires, and not before`() async throws {
+    /// Starts a store whose text is observed.
+    private func observed() async throws -> (TextStore, WatchedState<[String]>, Task<Void, Never>) {
         bench.serve("notes", "Notes 1")
-        let store = try store()
+        let store = try store(), seen = WatchedState<[String]>([])
         try await store.register(notes)
-        let seen = WatchedState<[String]>([])
         let observing = observe(store, seen)
-        defer { observing.cancel() }
         try await seen.wait { $0 == ["Notes 1"] ? () : nil }
+        return (store, seen, observing)
+    }
+
+    @Test func `T9: an observed unversioned text is refreshed whenever it expires, and not before`() async throws {
+        let (_, seen, observing) = try await observed()
+        defer { observing.cancel() }
         for (number, expected) in [[200, 304], [200, 304, 304]].enumerated() {
             try await bench.time.advance(by: .seconds(3599), sleepers: 1)
             #expect(statuses.count == number + 1)
@@ -56,13 +59,8 @@ struct ExpiryTests {
     }
 
     @Test func `T9: an expired text whose refresh fails is retried after a pause, and shown meanwhile`() async throws {
-        bench.serve("notes", "Notes 1")
-        let store = try store()
-        try await store.register(notes)
-        let seen = WatchedState<[String]>([])
-        let observing = observe(store, seen)
+        let (store, seen, observing) = try await observed()
         defer { observing.cancel() }
-        try await seen.wait { $0 == ["Notes 1"] ? () : nil }
         bench.origin.on(.get, "/notes.txt", inTurn: .status(503), .text("Notes 2"))
         try await bench.time.advance(by: .seconds(3600), sleepers: 1)
         try await seen.wait { $0.last == "unexpectedStatus" ? () : nil }
@@ -72,12 +70,7 @@ struct ExpiryTests {
     }
 
     @Test func `T9: an unobserved text is not refreshed until the next read`() async throws {
-        bench.serve("notes", "Notes 1")
-        let store = try store()
-        try await store.register(notes)
-        let seen = WatchedState<[String]>([])
-        let observing = observe(store, seen)
-        try await seen.wait { $0 == ["Notes 1"] ? () : nil }
+        let (store, _, observing) = try await observed()
         try await bench.time.sleepers(atLeast: 1)
         observing.cancel()
         try await store.session.wait { $0.observers.isEmpty ? () : nil }

@@ -41,12 +41,18 @@ struct FollowingTests {
         #expect(try await shelf.store("text/" + identifier, [record], isActivated: true) != nil)
     }
 
-    @Test func `D9: a text that another store switches or deletes is published`() async throws {
+    /// Observes a text that another store has saved.
+    private func observed() async throws -> (Shelf, Shown) {
         let other = try await other()
         try await switches(other, "eula", 1)
-        try await register("eula")
+        try await register("eula", "privacy")
         let shown = Shown(store, "eula")
         try await shown.wait(for: ["eula 1"])
+        return (other, shown)
+    }
+
+    @Test func `D9: a text that another store switches or deletes is published`() async throws {
+        let (other, shown) = try await observed()
         // Watched before the change, so this tests the notice and not the first pass.
         try await until { await store.shelf.isFollowing }
         for version in 2...5 {
@@ -61,11 +67,7 @@ struct FollowingTests {
     }
 
     @Test func `D9: a set that another store activates later is published then`() async throws {
-        let other = try await other()
-        try await switches(other, "eula", 1)
-        try await register("eula", "privacy")
-        let shown = Shown(store, "eula")
-        try await shown.wait(for: ["eula 1"])
+        let (other, shown) = try await observed()
         try await until { await store.shelf.isFollowing }
         _ = try await other.store("text/eula", [record("eula", "2.0.0", "eula 2")], isActivated: false)
         try await until { await store.shelf.pointer.pending.count == 1 }
@@ -75,11 +77,8 @@ struct FollowingTests {
     }
 
     @Test func `D9: an unchanged text is not published again`() async throws {
-        let other = try await other()
-        try await switches(other, "eula", 1)
-        try await register("eula", "privacy")
-        let eula = Shown(store, "eula"), privacy = Shown(store, "privacy")
-        try await eula.wait(for: ["eula 1"])
+        let (other, eula) = try await observed()
+        let privacy = Shown(store, "privacy")
         for version in 1...3 {
             try await switches(other, "eula", 1)
             try await switches(other, "privacy", version)
@@ -131,10 +130,7 @@ struct FollowingTests {
     }
 
     @Test func `D9: a directory that is removed and made again is followed`() async throws {
-        try await switches(try await other(), "eula", 1)
-        try await register("eula")
-        let shown = Shown(store, "eula")
-        try await shown.wait(for: ["eula 1"])
+        let (_, shown) = try await observed()
         for version in 2...3 {
             try await until { await store.shelf.isFollowing }
             try removeFollowed(lockPath.deletingLastPathComponent())
@@ -151,11 +147,7 @@ struct FollowingTests {
     }
 
     @Test func `D9: a replaced lock file is followed`() async throws {
-        let other = try await other()
-        try await switches(other, "eula", 1)
-        try await register("eula")
-        let shown = Shown(store, "eula")
-        try await shown.wait(for: ["eula 1"])
+        let (other, shown) = try await observed()
         for version in 2...4 {
             try await until { await store.shelf.isFollowing }
             let old = try #require(try FileStatus.of(path: lockPath.path(percentEncoded: false))).inode

@@ -12,25 +12,17 @@ struct GroupOrderTests {
 
     init() throws { bench = try Bench() }
 
-    private func serve(_ version: Int) {
-        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
-        bench.serve("eula", "Remote terms \(version)")
-        bench.serve("privacy", "Remote privacy \(version)")
-    }
-
     enum Step: String, CaseIterable, Sendable { case eula, privacy, versions }
 
     @Test(arguments: Step.permutations)
     func `T2, T3, T7: registering a group one by one never shows a bundled text that its cached set overrides, nor raises its floor`(
         steps: [Step]
     ) async throws {
-        serve(2)
+        bench.serve(eula: 2, privacy: 2)
         try await bench.started(group: "legal").refresh()
         bench.origin.goDown()
         // The next app version bundles a newer privacy policy but older terms.
-        let updated = try bench.bundle([
-            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
-        ])
+        let updated = try bench.bundle(eula: 1, privacy: 3)
         // Two starts, because the first one may save state that the second one reads.
         for _ in 0..<2 {
             let store = try bench.store(bundle: updated)
@@ -43,8 +35,7 @@ struct GroupOrderTests {
                     #expect(try await store.text(for: source).version == SemanticVersion("2.0.0"))
                 }
             }
-            #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2")
-            #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2")
+            #expect(try await store.lines() == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
             let floors = await store.shelf.floors.texts
             #expect(floors.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "2.0.0"])
         }
@@ -52,27 +43,21 @@ struct GroupOrderTests {
 
     @Test(arguments: Step.permutations)
     func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
-        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
-        bench.serve("eula", "Remote terms 2")
-        bench.serve("privacy", "Remote privacy 2")
+        bench.serve(eula: 2, privacy: 2, group: "legal")
         try await bench.started().refresh()
         bench.origin.goDown()
         // The next version of the app has another manifest address, one newer text, and one older text.
-        let updated = try bench.bundle([
-            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
-        ])
+        let updated = try bench.bundle(eula: 1, privacy: 3)
         var versions = bench.versions
         versions.remoteFile?.url = bench.origin.url.appending(path: "elsewhere.json")
         let store = try bench.store(bundle: updated)
         for step in steps {
             if step == .versions { await store.setVersionSource(versions) } else { try await store.register(bench.source(step.rawValue)) }
         }
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
-        #expect(line(try await store.text(for: bench.source("privacy"))) == "2.0.0 cache: Remote privacy 2")
+        #expect(try await store.lines() == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
         #expect(await store.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
         try await store.clear()
-        #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
-        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        #expect(try await store.lines() == ["1.0.0 bundle: Bundled terms 1 (below floor)", "3.0.0 bundle: Bundled privacy 3"])
     }
 
     @Test func `T7: a rewritten pointer keeps its groups`() async throws {
@@ -103,30 +88,24 @@ struct GroupOrderTests {
         let policy = TextStorePolicy(activation: .manually)
         bench.serve(eula: 3)
         let store = try await bench.started(policy: policy).refreshed()
-        bench.serve(manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
-        bench.serve("eula", "Remote terms 4")
-        bench.serve("privacy", "Remote privacy 4")
+        bench.serve(eula: 4, privacy: 4, group: "legal")
         try await store.refresh()
         #expect(try await store.activate())
-        #expect(line(try await store.text(for: bench.source("eula"))) == "4.0.0 remote: Remote terms 4")
-        #expect(line(try await store.text(for: bench.source("privacy"))) == "4.0.0 remote: Remote privacy 4")
+        #expect(try await store.lines() == ["4.0.0 remote: Remote terms 4", "4.0.0 remote: Remote privacy 4"])
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 2)
     }
 
     @Test func `T3: a start that raises no floor writes nothing`() async throws {
-        serve(2)
+        bench.serve(eula: 2, privacy: 2)
         bench.serve("notes", "Notes")
-        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try await bench.started()
-        try await store.register(notes)
+        try await store.register(bench.notes)
         try await store.refresh()
         bench.origin.goDown()
-        let updated = try bench.bundle([
-            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"3.0.0","privacy":"1.0.0"}"#,
-        ])
+        let updated = try bench.bundle(eula: 3, privacy: 1)
         func start() async throws -> [Data] {
             let store = try await bench.started(bundle: updated)
-            try await store.register(notes)
+            try await store.register(bench.notes)
             #expect(line(try await store.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
             let names = bench.place.files.filter { $0.contains("floor") || $0.contains("pointer") }
             #expect(names.count == 4)

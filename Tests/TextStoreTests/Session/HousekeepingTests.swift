@@ -13,14 +13,12 @@ struct HousekeepingTests {
 
     init() throws { place = try TemporaryDirectory() }
 
-    private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
-
     private func shelf() -> Shelf { place.shelf() }
 
     /// Creates a file if it is missing, and sets the time of its last change.
     private func put(_ name: String, minutesAgo: Double) throws {
         if !place.files.contains(name) { try Data("left behind".utf8).write(to: place.file(name)) }
-        try place.age(name, minutes: minutesAgo)
+        try place.age(name, by: .seconds(60 * minutesAgo))
     }
 
     private func stored() async throws -> Shelf {
@@ -77,7 +75,7 @@ struct HousekeepingTests {
         let saved = try #require(bench.place.files.first { $0.hasSuffix(".text") })
         let left = (saved as NSString).deletingLastPathComponent + "/" + RecordName(of: "eula").text
         try Data("left behind".utf8).write(to: bench.place.file(left))
-        try bench.place.age(left, minutes: 61)
+        try bench.place.age(left, by: .seconds(61 * 60))
         let store = try await bench.started()
         #expect(!bench.place.files.contains(left))
         #expect(try await line(store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
@@ -126,9 +124,9 @@ struct HousekeepingTests {
     @Test(arguments: [0, 1, 16_000, 16_359, 16_360, 16_361, 16_384, 100_000])
     func `T4: a file of any size is read whole`(size: Int) throws {
         let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-        try SealedFile.session.write(payload, as: "sealed", in: directory)
+        try SealedFile.session.write(payload, as: "sealed", in: place.directory)
         func read() throws -> [UInt8]? {
-            var reader = try SealedFile.reader(directory)
+            var reader = try SealedFile.reader(place.directory)
             return try reader.load("sealed") { Array($0) }
         }
         #expect(try read() == payload)

@@ -6,7 +6,7 @@ import Trials
 
 @testable import TextStore
 
-/// T2, T3, T7: order and floors over real files and real HTTP.
+/// T2, T3: order and floors over real files and real HTTP.
 struct OrderTests {
     let bench: Bench
 
@@ -22,8 +22,7 @@ struct OrderTests {
     func `T2: every order of registrations, version source, and responses ends in the same state`(
         steps: [Step], answersFirst: Bool
     ) async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2, privacy: 1)
         let store = try bench.store()
         for step in steps {
             switch step {
@@ -55,10 +54,8 @@ struct OrderTests {
     @Test func `T2: another source for a known identifier is refused and changes nothing`() async throws {
         let store = try await bench.started()
         let other = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "another"))
-        let error = await #expect(throws: TextStoreError.self) { try await store.register([bench.source("third"), other]) }
-        #expect(error?.code == .conflictingSource && error?.identifier == "eula")
-        let unknown = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("third")) }
-        #expect(unknown?.code == .unknownIdentifier)
+        await expectError(.conflictingSource, of: "eula") { try await store.register([bench.source("third"), other]) }
+        await expectError(.unknownIdentifier) { try await store.text(for: bench.source("third")) }
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
     }
 
@@ -102,35 +99,29 @@ struct OrderTests {
 
     /// Runs a store that fetches version 2.
     private func fetched() async throws {
-        bench.serve(manifest: #"{"revision":5,"texts":{"eula":"2.0.0","privacy":"1.0.0"}}"#.replacing(#""revision":5,"#, with: ""))
-        bench.serve("eula", "Remote terms 2")
+        bench.serve(eula: 2, privacy: 1)
         let store = try await bench.started()
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T3: an older version from the origin is refused, and the current text stays`() async throws {
+    /// The record itself is the floor if both copies of the floors are damaged.
+    @Test(arguments: [nil, "floor", "text", "pointer"])
+    func `T3: an older version from the origin is refused after any damage, and a lost text leads to an older one that is marked`(
+        damage: String?
+    ) async throws {
         try await fetched()
-        bench.serve(manifest: #"{"eula":"1.5.0"}"#)
-        bench.serve("eula", "Remote terms 1.5")
-        let store = try await bench.started()
-        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(refused?.code == .belowFloor)
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
-        try await bench.events.waitForRefusal { $0.code == .belowFloor && $0.identifier == "eula" }
-    }
-
-    @Test(arguments: ["text", "pointer"])
-    func `T3: the floor survives damage to text or pointer, and marks an older text`(word: String) async throws {
-        try await fetched()
-        #expect(try bench.place.damage(word) > 0)
+        if let damage { #expect(try bench.place.damage(damage) > 0) }
+        let isLost = damage == "text" || damage == "pointer"
         // Otherwise the saved manifest would cause another fetch of the text.
-        #expect(try bench.place.damage("manifest") == 1)
+        if isLost { #expect(try bench.place.damage("manifest") == 1) }
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")
         let store = try await bench.started()
-        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(refused?.code == .belowFloor)
-        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        await expectError(.belowFloor) { try await store.refresh() }
+        let expected = isLost ? "1.0.0 bundle: Bundled terms 1 (below floor)" : "2.0.0 cache: Remote terms 2"
+        #expect(line(try await store.text(for: bench.source("eula"))) == expected)
+        try await bench.events.waitForRefusal { $0.code == .belowFloor && $0.identifier == "eula" }
+        guard isLost else { return }
         try await bench.events.waitForFault { $0.code == .damagedFile }
         #expect(bench.events.saved == ["eula 2.0.0"])
     }
@@ -145,64 +136,20 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T3: the record itself is the floor if both copies are damaged`() async throws {
-        try await fetched()
-        #expect(try bench.place.damage("floor") == 2)
-        bench.serve(manifest: #"{"eula":"1.5.0"}"#)
-        let store = try await bench.started()
-        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(refused?.code == .belowFloor)
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
-    }
-
     @Test func `T3: a rollback needs a higher revision that orders it, and holds against bundles and older manifests`() async throws {
         try await fetched()
         bench.serve("eula", "Remote terms 1.5")
         bench.serve(manifest: #"{"revision":7,"texts":{"eula":{"version":"1.5.0"}}}"#)
         let store = try await bench.started()
-        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(refused?.code == .belowFloor)
+        await expectError(.belowFloor) { try await store.refresh() }
         #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
         bench.serve(manifest: #"{"revision":8,"texts":{"eula":{"version":"1.5.0","rollback":true}}}"#)
         try await store.refresh()
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.5.0 remote: Remote terms 1.5")
         bench.serve(manifest: #"{"revision":6,"texts":{"eula":"2.0.0"}}"#)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .outdatedManifest)
+        await expectError(.outdatedManifest) { try await store.refresh() }
         let updated = try bench.bundle(["eula.txt": "Bundled terms 1.9", "privacy.txt": "p", "versions.json": #"{"eula":"1.9.0"}"#])
         let second = try await bench.started(bundle: updated)
         #expect(line(try await second.text(for: bench.source("eula"))) == "1.5.0 cache: Remote terms 1.5")
-    }
-
-    @Test func `T7: a set is switched as a whole or not at all`() async throws {
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started(group: "legal")
-        let text = try await store.text(for: bench.source("eula", group: "legal"), awaiting: patient)
-        #expect(text.version == SemanticVersion("1.0.0") && text.fallbackReason?.code == .incompleteSet)
-        #expect(text.fallbackReason?.identifier == "privacy" && text.staleSince != nil)
-        bench.serve("privacy", "Remote privacy 2")
-        try await store.refresh()
-        for name in ["eula", "privacy"] {
-            #expect(try await store.text(for: bench.source(name, group: "legal")).version == SemanticVersion("2.0.0"))
-        }
-    }
-
-    @Test func `T7: manual activation returns whether it switched a text, and launch activation waits for a start`() async throws {
-        bench.serve(eula: 2)
-        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
-        #expect(try await store.activate() == false)
-        try await store.refresh()
-        #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("1.0.0"))
-        #expect(try await store.activate())
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
-        #expect(try await store.activate() == false)
-
-        bench.serve(eula: 3)
-        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refreshed()
-        #expect(try await waiting.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
-        bench.origin.goDown()
-        let next = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))
-        #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 cache: Remote terms 3")
     }
 }

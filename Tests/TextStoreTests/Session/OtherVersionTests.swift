@@ -61,8 +61,7 @@ struct OtherVersionTests {
         let text = try await store.text(for: "eula")
         #expect(await store.needsAcceptance(of: text) == (names.count == 2))
         if names.count == 2 { try await bench.events.waitForFault { $0.isOfOtherVersion } }
-        let error = await #expect(throws: TextStoreError.self) { try await store.accept(text, account: "ada") }
-        #expect(error?.code == .damagedFile)
+        let error = await expectError(.damagedFile) { try await store.accept(text, account: "ada") }
         #expect(error?.message.contains("/\(names[0]) has version \(version), and this program reads version 1") == true)
         if names.count == 2 { await #expect(throws: TextStoreError.self) { try await store.withdrawAcceptances(of: "eula") } }
         try expectUnchanged(files)
@@ -107,7 +106,7 @@ struct OtherVersionTests {
         let records = bench.place.files.filter { $0.hasSuffix(".text") }
         #expect(!records.isEmpty)
         let files = try replace(names)
-        for path in records { try bench.place.age(path, minutes: 600) }
+        for path in records { try bench.place.age(path, by: .seconds(36_000)) }
         bench.serve(eula: 3)
         let store = try await bench.started()
         // With one copy left, the text is known; without any, the bundled one is shown.

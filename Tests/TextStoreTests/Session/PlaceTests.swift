@@ -72,8 +72,7 @@ struct PlaceTests {
         for name in try await prepared() where name.hasSuffix("/lock") { try replaceWithSocket(name) }
         let store = try await bench.started()
         bench.serve(eula: 3)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .fileSystem)
+        await expectError(.fileSystem) { try await store.refresh() }
         #expect(try await store.text(for: "eula").text == "Remote terms 2")
     }
 

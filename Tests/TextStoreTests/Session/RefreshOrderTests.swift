@@ -16,12 +16,9 @@ struct RefreshOrderTests {
 
     /// Serves a file whose first response is held back until the gate opens.
     private func serveHeld(_ path: String, _ responses: LoopbackOrigin.Response...) {
-        let number = Lock(0)
+        let number = WatchedState(0)
         bench.origin.on(.get, path) { [gate] _ in
-            let index = number.withLock { number in
-                defer { number += 1 }
-                return number
-            }
+            let index = number.increment() - 1
             if index == 0 { try? await gate.wait { $0 ? () : nil } }
             return responses[min(index, responses.count - 1)]
         }
@@ -39,9 +36,13 @@ struct RefreshOrderTests {
         }
     }
 
-    @Test(arguments: [1, 20])
-    func `T17: a refresh does not join a request for the manifest that was sent before the call`(calls: Int) async throws {
-        serveHeld("/versions.json", .json(literal: #"{"eula":"1.0.0"}"#), .json(literal: #"{"eula":"2.0.0"}"#))
+    @Test(
+        arguments: [(1, .json(literal: #"{"eula":"1.0.0"}"#)), (20, .json(literal: #"{"eula":"1.0.0"}"#)), (1, .status(503))]
+            as [(Int, LoopbackOrigin.Response)])
+    func `T17: a refresh does not join a request for the manifest that was sent before the call, even if that one fails`(
+        calls: Int, first: LoopbackOrigin.Response
+    ) async throws {
+        serveHeld("/versions.json", first, .json(literal: #"{"eula":"2.0.0"}"#))
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()
         try await until("the request has arrived") { count("/versions.json") == 1 }
@@ -50,40 +51,21 @@ struct RefreshOrderTests {
         #expect(count("/versions.json") == 2, "one request serves all refreshes")
     }
 
-    @Test(arguments: [false, true])
-    func `T17: a refresh does not join a request for a text that was sent before the call`(hasManifest: Bool) async throws {
-        bench.serve(manifest: #"{"notes":"1.0.0"}"#)
+    /// A text whose digest fits is not fetched again.
+    @Test(arguments: [nil, #"{"notes":"1.0.0"}"#, #"{"texts":{"notes":{"version":"1.0.0","sha256":"\#(sha256("Notes 1"))"}}}"#])
+    func `T17: a refresh does not join a request for a text that was sent before the call, unless a digest fits`(
+        manifest: String?
+    ) async throws {
+        if let manifest { bench.serve(manifest: manifest) }
         serveHeld("/notes.txt", .text("Notes 1"), .text("Notes 2"))
-        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()
-        try await store.register(notes)
-        if hasManifest { await store.setVersionSource(bench.versions) } else { store.begin(["notes"]) }
+        try await store.register(bench.notes)
+        if manifest != nil { await store.setVersionSource(bench.versions) } else { store.begin(["notes"]) }
         try await until("the request has arrived") { count("/notes.txt") == 1 }
         try await refresh(store)
-        #expect(try await store.text(for: notes).text == "Notes 2")
-        #expect(count("/notes.txt") == 2)
-    }
-
-    @Test func `T17: a text whose digest fits is not fetched again by a refresh that overtakes it`() async throws {
-        bench.serve(manifest: #"{"texts":{"notes":{"version":"1.0.0","sha256":"\#(sha256("Notes 1"))"}}}"#)
-        serveHeld("/notes.txt", .text("Notes 1"), .text("Notes 2"))
-        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
-        let store = try bench.store()
-        try await store.register(notes)
-        await store.setVersionSource(bench.versions)
-        try await until("the request has arrived") { count("/notes.txt") == 1 }
-        try await refresh(store)
-        #expect(try await store.text(for: notes).text == "Notes 1")
-        #expect(count("/notes.txt") == 1)
-    }
-
-    @Test func `T17: a refresh that overtakes a failing request tries again at once`() async throws {
-        serveHeld("/versions.json", .status(503), .json(literal: #"{"eula":"2.0.0"}"#))
-        bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
-        try await until("the request has arrived") { count("/versions.json") == 1 }
-        try await refresh(store)
-        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        let expected = manifest?.contains("sha256") == true ? 1 : 2
+        #expect(try await store.text(for: bench.notes).text == "Notes \(expected)")
+        #expect(count("/notes.txt") == expected)
     }
 
     @Test func `T9: a failed check does not replace the manifest that another store has saved meanwhile`() async throws {

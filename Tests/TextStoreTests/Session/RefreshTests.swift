@@ -7,11 +7,26 @@ import Trials
 
 @testable import TextStore
 
-/// T8, T9, T10, T13, T14, T15: refreshing, waiting, increases, and housekeeping.
+/// T8, T9, T10, T12, T13, T14: starting, refreshing, waiting, increases, and housekeeping.
 struct RefreshTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
+
+    @Test func `T8, T12: a bundled text is available at once, a newer one after waiting, and again offline after a restart`() async throws {
+        bench.serve(eula: 2)
+        let store = try await bench.started()
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 bundle: Bundled privacy 1")
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        bench.origin.goDown()
+        // The first states have both kinds of local text without a network.
+        let second = try await bench.started()
+        for (name, expected) in [("eula", "2.0.0 cache: Remote terms 2"), ("privacy", "1.0.0 bundle: Bundled privacy 1")] {
+            #expect(line(try await second.text(for: bench.source(name))) == expected)
+            var states = second.publish(bench.source(name)).makeAsyncIterator()
+            #expect(await states.next()?.content.map(line) == expected)
+        }
+    }
 
     @Test func `T8: one deadline covers manifest and text; the best local text has the reason, and the fetch continues`() async throws {
         // A unique path, because a store of an earlier test may still send requests to a port that this origin has reused.
@@ -129,11 +144,10 @@ struct RefreshTests {
 
     @Test func `T1, T9: an unversioned text is revalidated when it expires`() async throws {
         bench.serve("notes", "Notes 1")
-        let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         for (start, expected) in [[200], [200], [200, 304], [200, 304]].enumerated() {
             let store = try bench.store()
-            try await store.register(source)
-            let text = try await store.text(for: source, awaiting: patient)
+            try await store.register(bench.notes)
+            let text = try await store.text(for: bench.notes, awaiting: patient)
             #expect(text.text == "Notes 1" && text.version == nil)
             #expect(bench.origin.requests(to: "/notes.txt").map(\.status) == expected)
             if start < 2 { bench.time.shiftDate(by: .seconds(13 * 3600)) }
@@ -141,9 +155,9 @@ struct RefreshTests {
         bench.serve("notes", "Notes 2")
         bench.time.shiftDate(by: .seconds(24 * 3600))
         let store = try bench.store()
-        try await store.register(source)
-        #expect(try await store.text(for: source).text == "Notes 1")
-        #expect(try await store.text(for: source, awaiting: patient).text == "Notes 2")
+        try await store.register(bench.notes)
+        #expect(try await store.text(for: bench.notes).text == "Notes 1")
+        #expect(try await store.text(for: bench.notes, awaiting: patient).text == "Notes 2")
     }
 
     @Test func `T10: increases are reported once, after the save, and not again at the next start`() async throws {
@@ -217,28 +231,9 @@ struct RefreshTests {
         #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 200])
     }
 
-    @Test func `T15: any fetcher and any verifier can be plugged in`() async throws {
-        struct Shelf: RevalidatingFetcher {
-            func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-                let body =
-                    file.url.lastPathComponent == "versions.json" ? #"{"eula":"2.0.0","privacy":"2.0.0"}"# : file.url.lastPathComponent
-                return .modified(RemoteText(bytes: Data(body.utf8), contentType: "text/plain"))
-            }
-        }
-        struct Unsigned: Error {}
-        let store = try bench.store(fetcher: Shelf()) { verification in if verification.identifier == "privacy" { throw Unsigned() } }
-        try await store.register([bench.source("eula"), bench.source("privacy")])
-        await store.setVersionSource(bench.versions)
-        let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
-        #expect(line(eula) == "2.0.0 remote: eula.txt" && eula.isVerified)
-        let privacy = try await store.text(for: bench.source("privacy"), awaiting: patient)
-        #expect(privacy.version == SemanticVersion("1.0.0") && privacy.fallbackReason?.code == .verificationFailed)
-    }
-
     @Test(arguments: [false, true])
     func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(oldFails: Bool) async throws {
-        let events = bench.events
-        let manifests = Lock(1)
+        let events = bench.events, manifests = WatchedState(1)
         let store = try bench.store(
             bundle: bench.bundle([:]),
             fetcher: RevalidatingClosureFetcher { file, _ in
@@ -249,10 +244,7 @@ struct RefreshTests {
                     if name == "2.txt", oldFails { throw TextStoreError(.unexpectedStatus, "it is gone") }
                     return .modified(RemoteText(bytes: Data("Remote terms \(name)".utf8), contentType: "text/plain"))
                 }
-                let version = manifests.withLock { number in
-                    number += 1
-                    return number
-                }
+                let version = manifests.increment()
                 let manifest = #"{"texts":{"eula":{"version":"\#(version).0.0","url":"\#(version).txt"}}}"#
                 return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
             })
@@ -263,5 +255,41 @@ struct RefreshTests {
         try await store.refresh()
         #expect(try await line(store.text(for: eula)) == "3.0.0 remote: Remote terms 3.txt")
         #expect(events.saved.last == "eula 3.0.0")
+    }
+
+    // MARK: Released stores
+
+    @Test(.timeLimit(.minutes(hangMinutes)), arguments: ["versions.json", "eula.txt"])
+    func `a released store cancels its fetch and writes nothing afterward`(stalled: String) async throws {
+        let begun = WatchedState(0), ended = WatchedState(0)
+        let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
+            guard file.url.lastPathComponent == stalled else {
+                return .modified(RemoteText(bytes: Data(#"{"eula":"2.0.0"}"#.utf8), contentType: "application/json"))
+            }
+            begun.update { $0 += 1 }
+            defer { ended.update { $0 += 1 } }
+            try await bench.time.sleep(until: .distantFuture)
+            throw CancellationError()
+        }
+        var store: TextStore? = try bench.store(fetcher: fetcher)
+        try await store?.register(bench.source("eula"))
+        await store?.setVersionSource(bench.versions)
+        _ = try await begun.wait { $0 == 1 ? () : nil }
+        weak let released = store
+        let before = bench.place.files
+        store = nil
+        _ = try await ended.wait { $0 == 1 ? () : nil }
+        #expect(released == nil)
+        #expect(bench.place.files == before)
+    }
+
+    @Test func `an observer retains its store and the store's fetch`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "New")
+        var store: TextStore? = try await bench.started()
+        let states = try #require(store).publish(bench.source("eula"))
+        store = nil
+        for await state in states { if state.content?.text == "New", !state.isLoading { break } }
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 }

@@ -15,7 +15,6 @@ struct SignatureTests {
 
     @Test(arguments: ["", "\u{FEFF}"])
     func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(mark: String) async throws {
-        struct Refused: Error {}
         let seen = WatchedState<[String]>([])
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", mark + "Remote terms 2")
@@ -31,8 +30,7 @@ struct SignatureTests {
         let text = try await store.text(for: bench.source("eula"))
         #expect(line(text) == "2.1.0 remote: Remote terms 2" && text.isVerified)
         bench.serve(manifest: #"{"eula":"2.2.0"}"#)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .verificationFailed)
+        await expectError(.verificationFailed) { try await store.refresh() }
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.1.0 remote: Remote terms 2")
         #expect(seen.current == ["2.0.0", "2.1.0", "2.2.0"].map { "\($0) \(mark)Remote terms 2" })
         #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 304, 304])
@@ -54,9 +52,12 @@ struct SignatureTests {
         #expect(received.current >= 2)
     }
 
-    @Test func `T15: a text and a manifest saved without verification are verified before they are shown`() async throws {
+    @Test(arguments: [false, true])
+    func `T15: a saved text and manifest are verified before they are shown, even if an earlier verifier accepted them`(
+        wasVerified: Bool
+    ) async throws {
         bench.serve(eula: 2)
-        try await bench.started().refresh()
+        try await bench.started(verify: wasVerified ? { @Sendable _ in } : nil).refresh()
         bench.origin.goDown()
         let seen = WatchedState<[String]>([])
         let store = try bench.store(verify: { verification in
@@ -91,53 +92,29 @@ struct SignatureTests {
         #expect(source == last)
     }
 
-    @Test(arguments: ["not UTF-8", "NUL", "empty", "HTML"])
-    func `T15: the verifier sees the bytes of a text before they are parsed`(kind: String) async throws {
-        let bytes: [String: Data] = [
-            "not UTF-8": Data([0x61, 0xC3, 0x28]), "NUL": Data([0x61, 0]), "empty": Data(), "HTML": Data("<html>".utf8),
-        ]
-        let body = try #require(bytes[kind])
-        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
-        bench.origin.on(.get, "/eula.txt") { _ in .data(body, type: "text/plain") }
-        let store = try bench.store(verify: { if $0.identifier != nil, Data($0.bytes) == body { throw Refused() } })
+    @Test(
+        arguments: [
+            ("not UTF-8", Data([0x61, 0xC3, 0x28])), ("NUL", Data([0x61, 0])), ("empty", Data()), ("HTML", Data("<html>".utf8)),
+            ("a manifest that is no JSON", nil),
+        ] as [(String, Data?)])
+    func `T15: the verifier sees the bytes of a text or manifest before they are parsed`(kind: String, body: Data?) async throws {
+        bench.serve(manifest: body == nil ? "no JSON" : #"{"eula":"2.0.0"}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in .data(body ?? Data(), type: "text/plain") }
+        let store = try bench.store(verify: { if body == nil || $0.identifier != nil && Data($0.bytes) == body { throw Refused() } })
         try await bench.start(store)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .verificationFailed)
-    }
-
-    @Test func `T15: the verifier sees the bytes of a manifest before they are parsed`() async throws {
-        bench.serve(manifest: "no JSON")
-        let store = try bench.store(verify: { _ in throw Refused() })
-        try await bench.start(store)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .verificationFailed)
+        await expectError(.verificationFailed) { try await store.refresh() }
     }
 
     // MARK: Saved bytes
 
-    private func started(_ verify: (@Sendable (TextVerification) async throws -> Void)?, group: String? = nil) async throws -> TextStore {
-        let store = try bench.store(verify: verify)
-        try await store.register([bench.source("eula", group: group), bench.source("privacy", group: group)])
-        await store.setVersionSource(bench.versions)
-        return store
-    }
-
-    private func serve(_ version: Int) {
-        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
-        bench.serve("eula", "Remote terms \(version)")
-        bench.serve("privacy", "Remote privacy \(version)")
-    }
-
-    private func lines(_ store: TextStore) async throws -> [String] {
-        [line(try await store.text(for: bench.source("eula"))), line(try await store.text(for: bench.source("privacy")))]
-    }
+    private func serve(_ version: Int) { bench.serve(eula: version, privacy: version) }
 
     @Test func `T15: a saved text that the verifier accepts is shown as verified`() async throws {
         serve(2)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         bench.origin.goDown()
         let seen = WatchedState<[String]>([])
-        let store = try await started { verification in
+        let store = try await bench.started { verification in
             #expect(!verification.isListed)
             seen.update { $0.append("\(verification.identifier ?? "manifest") \(verification.version?.description ?? "-")") }
         }
@@ -145,7 +122,7 @@ struct SignatureTests {
         #expect(line(eula) == "2.0.0 cache: Remote terms 2" && eula.isVerified && eula.staleSince == nil)
         #expect(seen.current.sorted() == ["eula 2.0.0", "manifest -", "privacy 2.0.0"])
         // A store without a verifier shows the mark that the files contain.
-        #expect(try await started(nil).text(for: bench.source("eula")).isVerified == false)
+        #expect(try await bench.started().text(for: bench.source("eula")).isVerified == false)
     }
 
     @Test(arguments: [true, false])
@@ -153,31 +130,23 @@ struct SignatureTests {
         serve(2)
         let accepts = WatchedState(true)
         let verify: @Sendable (TextVerification) async throws -> Void = { if !$0.isListed, !accepts.current { throw Refused() } }
-        try await started(isVerifiedFirst ? verify : nil).refresh()
+        try await bench.started(verify: isVerifiedFirst ? verify : nil).refresh()
         bench.origin.goDown()
         accepts.update { $0 = false }
-        let text = try await started(verify).text(for: bench.source("eula"))
+        let text = try await bench.started(verify: verify).text(for: bench.source("eula"))
         #expect(line(text) == (isVerifiedFirst ? "2.0.0 cache: Remote terms 2" : "1.0.0 bundle: Bundled terms 1 (below floor)"))
-    }
-
-    @Test func `T15: a changed verifier verifies texts that its predecessor accepted`() async throws {
-        serve(2)
-        try await started { _ in }.refresh()
-        bench.origin.goDown()
-        let store = try await started { if $0.identifier == "eula" { throw Refused() } }
-        #expect(try await lines(store) == ["1.0.0 bundle: Bundled terms 1 (below floor)", "2.0.0 cache: Remote privacy 2"])
     }
 
     @Test(arguments: [nil, "legal"])
     func `T7, T15: a refused saved text falls back to the verified previous one, together with its group`(group: String?) async throws {
         for version in 2...3 {
             serve(version)
-            try await started(nil, group: group).refresh()
+            try await bench.started(group: group).refresh()
         }
         bench.origin.goDown()
-        let store = try await started({ if $0.identifier == "eula", $0.version?.major == 3 { throw Refused() } }, group: group)
+        let store = try await bench.started(group: group) { if $0.identifier == "eula", $0.version?.major == 3 { throw Refused() } }
         #expect(
-            try await lines(store) == [
+            try await store.lines() == [
                 "2.0.0 cache: Remote terms 2 (below floor)",
                 group == nil ? "3.0.0 cache: Remote privacy 3" : "2.0.0 cache: Remote privacy 2 (below floor)",
             ])
@@ -186,23 +155,23 @@ struct SignatureTests {
 
     @Test func `T15: a refused saved text is fetched again without a validator`() async throws {
         serve(2)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         let isRefused = WatchedState(true)
-        let store = try await started { verification in if verification.identifier == "eula", isRefused.current { throw Refused() } }
+        let store = try await bench.started { verification in if verification.identifier == "eula", isRefused.current { throw Refused() } }
         isRefused.update { $0 = false }
         try await store.refresh()
-        #expect(try await lines(store)[0] == "2.0.0 remote: Remote terms 2")
+        #expect(try await store.lines()[0] == "2.0.0 remote: Remote terms 2")
         #expect(bench.origin.requests(to: "/eula.txt").last?.status == 200)
     }
 
     @Test func `T8, T15: a hanging verification ends at its deadline, and texts fall back to the bundle`() async throws {
         serve(2)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         bench.origin.goDown()
         // The verifier also ignores its cancellation.
         let gate = WatchedState(false)
         let opening = Task { [bench] in
-            try await started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
+            try await bench.started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
         }
         try await bench.time.advance(by: .seconds(30), sleepers: 2)
         // The manifest is verified next.
@@ -215,7 +184,7 @@ struct SignatureTests {
     @Test func `T8, T15: a fetched text with a hanging verification is refused after the deadline`() async throws {
         serve(2)
         let gate = WatchedState(false), hasBegun = WatchedState(false)
-        let store = try await started { verification in
+        let store = try await bench.started { verification in
             guard verification.identifier == "eula" else { return }
             hasBegun.update { $0 = true }
             await Task { try? await gate.wait { $0 ? () : nil } }.value
@@ -226,28 +195,27 @@ struct SignatureTests {
         try await bench.time.sleepers(atLeast: 1)
         try await store.session.wait { $0.flights.count == 1 && $0.manifestFlight == nil ? () : nil }
         bench.time.advance(by: .seconds(30))
-        let error = await #expect(throws: TextStoreError.self) { try await refreshing.value }
-        #expect(error?.code == .verificationFailed && error?.identifier == "eula")
-        #expect(try await lines(store) == ["1.0.0 bundle: Bundled terms 1", "2.0.0 remote: Remote privacy 2"])
+        await expectError(.verificationFailed, of: "eula") { try await refreshing.value }
+        #expect(try await store.lines() == ["1.0.0 bundle: Bundled terms 1", "2.0.0 remote: Remote privacy 2"])
         gate.update { $0 = true }
     }
 
     @Test func `T15: saved texts are verified concurrently`() async throws {
         serve(2)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         bench.origin.goDown()
         let inside = WatchedState(0)
-        let store = try await started { verification in
+        let store = try await bench.started { verification in
             guard verification.identifier != nil else { return }
             inside.update { $0 += 1 }
             try await inside.wait { $0 == 2 ? () : nil }
         }
-        #expect(try await lines(store) == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
+        #expect(try await store.lines() == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
     }
 
     @Test func `T15: canceling a registration does not make the verifier refuse a saved text`() async throws {
         serve(2)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         bench.origin.goDown()
         let inside = WatchedState(0), gate = WatchedState(false)
         let store = try bench.store(verify: { _ in
@@ -288,14 +256,14 @@ struct SignatureTests {
     @Test func `T15: a text saved by another store of the session is shown only after its verification`() async throws {
         serve(2)
         let inside = WatchedState<[Int]>([]), gate = WatchedState(false)
-        let store = try await started { verification in
+        let store = try await bench.started { verification in
             guard verification.identifier == "eula", let version = verification.version else { return }
             inside.update { $0.append(Int(version.major)) }
             if version.major == 3 { try await gate.wait { $0 ? () : nil } }
         }
         try await store.refresh()
         serve(3)
-        try await started(nil).refresh()
+        try await bench.started().refresh()
         bench.origin.goDown()
         // This store reads the other one's files when it takes the session's lock.
         store.report(try await store.shelf.accept(revision: 1))
@@ -311,10 +279,7 @@ struct SignatureTests {
     func `T7, T15: a waiting set is verified before it is activated`(isGood: Bool) async throws {
         serve(2)
         let policy = TextStorePolicy(activation: .manually)
-        let first = try bench.store(policy: policy)
-        try await first.register([bench.source("eula", group: "legal"), bench.source("privacy", group: "legal")])
-        await first.setVersionSource(bench.versions)
-        try await first.refresh()
+        try await bench.started(policy: policy, group: "legal").refresh()
         bench.origin.goDown()
         let next = try bench.store(policy: policy, verify: { if $0.identifier == "privacy", !isGood { throw Refused() } })
         try await next.register(bench.source("eula", group: "legal"))

@@ -68,19 +68,14 @@ struct BundledOrderTests {
         let next = try Bench()
         let bundle = try bundle("2.0.0", epoch: 1, revision: 5)
         func store() async throws -> TextStore {
-            let store = try TextStore(
-                session: "legal", directory: bench.place.file("state"), bundle: bundle,
-                fetcher: HTTPTextFetcher(deadline: hangLimit), time: bench.time,
-                onEvent: { [events = bench.events] in events.record($0) })
-            try await store.register(next.source("eula"))
-            await store.setVersionSource(next.versions)
+            let store = try bench.store(bundle: bundle)
+            try await next.start(store)
             return store
         }
         next.serve(manifest: #"{"revision":18446744073709551615,"texts":{"eula":"99.0.0"}}"#)
         next.serve("eula", "Remote")
         let first = try await store()
-        let error = await #expect(throws: TextStoreError.self) { try await first.refresh() }
-        #expect(error?.code == .outdatedManifest)
+        await expectError(.outdatedManifest) { try await first.refresh() }
         next.serve(manifest: #"{"epoch":1,"revision":6,"texts":{"eula":"3.0.0"}}"#)
         try await first.refresh()
         #expect(try await line(first) == "3.0.0 remote: Remote")

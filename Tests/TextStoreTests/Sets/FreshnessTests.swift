@@ -12,8 +12,6 @@ struct FreshnessTests {
 
     init() throws { bench = try Bench() }
 
-    private var soon: TextAwaiting { .remote(timeout: .seconds(2)) }
-
     @Test(arguments: [nil, "legal"])
     func `T9: a fresh device with a bundled text does not install an expired manifest's version`(group: String?) async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_900_000_000))
@@ -61,12 +59,11 @@ struct FreshnessTests {
 
     @Test func `T8: a wait for an unexpired unversioned text sends no request and reports the recent check`() async throws {
         bench.serve("notes", "Notes 1")
-        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()
-        try await store.register(notes)
-        #expect(try await store.text(for: notes, awaiting: soon).fallbackReason == nil)
+        try await store.register(bench.notes)
+        #expect(try await store.text(for: bench.notes, awaiting: soon).fallbackReason == nil)
         bench.time.shiftDate(by: .seconds(60))
-        #expect(try await store.text(for: notes, awaiting: soon).fallbackReason?.code.rawValue == "checkedRecently")
+        #expect(try await store.text(for: bench.notes, awaiting: soon).fallbackReason?.code.rawValue == "checkedRecently")
         let bundled = try bench.store("bundled")
         try await bundled.register(TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt")))
         #expect(try await bundled.text(for: bench.source("eula"), awaiting: soon).fallbackReason == nil)

@@ -55,10 +55,7 @@ struct LeftoverTests {
     @Test func `T15: the deadline of a fetch excludes the time in the queue`() async throws {
         let begun = WatchedState(0), released = WatchedState(0), count = 18
         bench.origin.on(.get, "/slow.txt") { _ in
-            let number = begun.update { number in
-                number += 1
-                return number
-            }
+            let number = begun.increment()
             try? await released.wait { $0 >= number ? () : nil }
             return .text("late")
         }
@@ -89,11 +86,7 @@ struct LeftoverTests {
         let forged = try #require(other.place.files.first { $0.hasSuffix(".text") })
         try Data(contentsOf: other.place.file(forged)).write(to: bench.place.file(file))
         let store = try bench.store()
-        if isAlone {
-            try await store.register(bench.source("eula"))
-        } else {
-            try await store.register([bench.source("eula"), bench.source("privacy")])
-        }
+        try await store.register((isAlone ? ["eula"] : ["eula", "privacy"]).map { bench.source($0) })
         await store.setVersionSource(bench.versions)
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
         try await bench.events.waitForFault { $0.code == .damagedFile && $0.identifier == "eula" }
@@ -190,15 +183,10 @@ struct LeftoverTests {
     }
 
     @Test func `T3, T10: a bundled text that a manifest removes from a cached set raises its floor and is reported once`() async throws {
-        let entries = [#""eula":{"version":"2.0.0","group":"legal"}"#, #""privacy":{"version":"2.0.0","group":"legal"}"#]
-        bench.serve(manifest: #"{"texts":{\#(entries.joined(separator: ","))}}"#)
-        for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) 2") }
+        bench.serve(eula: 2, privacy: 2, group: "legal")
         try await bench.started().refresh()
-        let updated = try bench.bundle([
-            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"3.0.0","privacy":"1.0.0"}"#,
-        ])
-        let store = try await bench.started(bundle: updated)
-        #expect(line(try await store.text(for: "eula")) == "2.0.0 cache: Remote eula 2")
+        let store = try await bench.started(bundle: bench.bundle(eula: 3, privacy: 1))
+        #expect(line(try await store.text(for: "eula")) == "2.0.0 cache: Remote terms 2")
         var increases = store.versionIncreases.makeAsyncIterator()
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         try await store.refresh()

@@ -13,18 +13,7 @@ struct PublishedSetTests {
 
     init() throws { bench = try Bench() }
 
-    private static let names = ["eula", "privacy"]
-
-    private func serve(_ version: Int) {
-        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
-        for name in Self.names { bench.serve(name, "Remote \(name) \(version)") }
-    }
-
-    private func versions(_ store: TextStore) async throws -> [String] {
-        var found: [String] = []
-        for name in Self.names { found.append(try await store.text(for: bench.source(name)).version?.description ?? "-") }
-        return found
-    }
+    private func serve(_ version: Int, group: String? = nil) { bench.serve(eula: version, privacy: version, group: group) }
 
     struct Bad: Sendable, CustomStringConvertible {
         var description: String
@@ -56,15 +45,14 @@ struct PublishedSetTests {
         let before = isFresh ? ["1.0.0", "1.0.0"] : ["2.0.0", "2.0.0"]
         serve(3)
         bench.serve(manifest: #"{"texts":{"eula":"3.0.0",\#(bad.entry)}}"#)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .incompleteSet && error?.identifier == "privacy", "\(error?.description ?? "no error")")
+        let error = await expectError(.incompleteSet, of: "privacy") { try await store.refresh() }
         if bad.code != .incompleteSet { #expect((error?.underlyingError as? TextStoreError)?.code == bad.code) }
-        #expect(try await versions(store) == before)
+        #expect(try await store.versions() == before)
         let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(eula.staleSince != nil && eula.fallbackReason?.code == .incompleteSet)
         if bad.code == .malformedEntry { #expect(try await store.text(for: bench.source("privacy")).staleSince != nil) }
         bench.origin.goDown()
-        #expect(try await versions(bench.started(group: "legal")) == before)
+        #expect(try await bench.started(group: "legal").versions() == before)
     }
 
     @Test(
@@ -77,17 +65,15 @@ struct PublishedSetTests {
     func `T7: a set defined by a manifest stays whole if a member's entry is malformed`(entry: String, isFresh: Bool) async throws {
         let store = try await bench.started()
         if !isFresh { try await switchGroup(store) }
-        let before = try await versions(store)
+        let before = try await store.versions()
         serve(3)
         bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},\#(entry)}}"#)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .incompleteSet && error?.identifier == "privacy", "\(error?.description ?? "no error")")
-        #expect(try await versions(store) == before)
+        await expectError(.incompleteSet, of: "privacy") { try await store.refresh() }
+        #expect(try await store.versions() == before)
     }
 
     private func switchGroup(_ store: TextStore) async throws {
-        serve(2)
-        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        serve(2, group: "legal")
         try await store.refresh()
     }
 
@@ -97,24 +83,22 @@ struct PublishedSetTests {
         let bundle = try bench.bundle(["eula.txt": "a", "privacy.txt": "b", "versions.json": isBundled ? grouped : "{}"])
         let store = try await bench.started(bundle: bundle)
         if !isBundled { try await switchGroup(store) }
-        let before = try await versions(store)
+        let before = try await store.versions()
         serve(3)
         bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},"privacy":3}}"#)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .incompleteSet && error?.identifier == "privacy")
-        #expect(try await versions(store) == before)
+        await expectError(.incompleteSet, of: "privacy") { try await store.refresh() }
+        #expect(try await store.versions() == before)
     }
 
     @Test func `T7: manifests (1,2) and (2,1) never switch a set to (2,2)`() async throws {
         let store = try await bench.started(group: "legal")
-        for name in Self.names { bench.serve(name, "Remote \(name)") }
-        bench.serve(manifest: #"{"eula":"1.0.0","privacy":"2.0.0"}"#)
+        bench.serve(eula: 1, privacy: 2)
         try await store.refresh()
-        #expect(try await versions(store) == ["1.0.0", "2.0.0"])
-        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        #expect(try await store.versions() == ["1.0.0", "2.0.0"])
+        bench.serve(eula: 2, privacy: 1)
         let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(error?.code == .incompleteSet && (error?.underlyingError as? TextStoreError)?.code == .belowFloor)
-        #expect(try await versions(store) == ["1.0.0", "2.0.0"])
+        #expect(try await store.versions() == ["1.0.0", "2.0.0"])
         #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
     }
 
@@ -127,8 +111,8 @@ struct PublishedSetTests {
         // The check is due again; the set's failure adds no pause.
         bench.time.shiftDate(by: .seconds(15 * 60))
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
-        #expect(line(text) == "2.0.0 remote: Remote eula 2")
-        #expect(try await versions(store) == ["2.0.0", "2.0.0"])
+        #expect(line(text) == "2.0.0 remote: Remote terms 2")
+        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
     }
 
     @Test func `T7: unregistered texts of a group are ignored, and a moved member switches with its new group`()
@@ -142,57 +126,55 @@ struct PublishedSetTests {
                           "unknown":{"version":"2.x","group":"legal"}}}
                 """#)
         try await store.refresh()
-        #expect(try await versions(store) == ["2.0.0", "2.0.0"])
+        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
         serve(3)
         bench.origin.on(.get, "/privacy.txt") { _ in .status(404) }
         bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},"privacy":{"version":"3.0.0","group":"other"}}}"#)
         _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(try await versions(store) == ["3.0.0", "2.0.0"])
+        #expect(try await store.versions() == ["3.0.0", "2.0.0"])
     }
 
     @Test func `T7, T17: a set stays if the manifest lists lower versions, and reports that they do not confirm it`() async throws {
-        let updated = try bench.bundle([
-            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"3.0.0","privacy":"3.0.0"}"#,
-        ])
         serve(2)
-        let store = try await bench.started(bundle: updated, group: "legal")
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .incompleteSet)
-        #expect(try await versions(store) == ["3.0.0", "3.0.0"])
+        let store = try await bench.started(bundle: bench.bundle(eula: 3, privacy: 3), group: "legal")
+        await expectError(.incompleteSet) { try await store.refresh() }
+        #expect(try await store.versions() == ["3.0.0", "3.0.0"])
         #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
     }
 
     @Test func `T7: a damaged text returns its set to versions that were published together`() async throws {
         for (eula, privacy) in [(2, 2), (3, 3), (4, 3)] {
-            bench.serve(manifest: #"{"eula":"\#(eula).0.0","privacy":"\#(privacy).0.0"}"#)
-            bench.serve("eula", "Remote eula \(eula)")
-            bench.serve("privacy", "Remote privacy \(privacy)")
+            bench.serve(eula: eula, privacy: privacy)
             try await bench.started(group: "legal").refresh()
         }
         bench.origin.goDown()
-        let name = try #require(
-            bench.place.files.first { name in
-                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(13) == Data("Remote eula 4".utf8)) == true
-            })
-        #expect(try bench.place.damage(name) == 1)
+        try bench.place.damageRecord(of: "Remote terms 4")
         let store = try await bench.started(group: "legal")
-        #expect(line(try await store.text(for: "eula")) == "3.0.0 cache: Remote eula 3 (below floor)")
-        #expect(line(try await store.text(for: "privacy")) == "3.0.0 cache: Remote privacy 3")
+        #expect(try await store.lines() == ["3.0.0 cache: Remote terms 3 (below floor)", "3.0.0 cache: Remote privacy 3"])
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
     }
 
-    @Test func `T7: members are not stored beside members that another process has switched meanwhile`() async throws {
-        let names = Self.names
+    enum Change: CaseIterable { case cleared, set, version, wording }
+
+    @Test(arguments: Change.allCases)
+    func `T7: a member is not stored beside members that another process has cleared or changed meanwhile`(change: Change) async throws {
+        let names = ["eula", "privacy"]
+        func records(_ version: Int) -> [TextRecord] { names.map { record($0, "\(version).0.0", "\($0) \(version)") } }
         let (one, other) = (try await bench.place.shelf(of: names), try await bench.place.shelf(of: names))
-        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
-        _ = await other.publish()
-        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
-        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true)
-        let error = await #expect(throws: TextStoreError.self) {
-            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true)
+        for shelf in [one, other] { _ = try await shelf.store("group/g", records(1), isActivated: true) }
+        switch change {
+        case .cleared: _ = try await other.clear()
+        case .set: _ = try await other.store("group/g", records(2), isActivated: true)
+        case .version: _ = try await other.store("group/g", [record("privacy", "1.0.1", "privacy 1")], isActivated: true)
+        case .wording: _ = try await other.store("group/g", [record("privacy", "1.0.0", "other words")], isActivated: true)
         }
-        #expect(error?.code == .incompleteSet)
-        _ = await other.publish()
-        #expect(other.session.read { session in names.map { session.resolved[$0]?.text.text } } == ["eula 2", "privacy 2"])
+        await expectError(.incompleteSet) { try await one.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true) }
+        if change == .cleared { #expect(!bench.place.files.contains { $0.hasSuffix(".text") }) }
+        // The session has now read the change, and accepts the whole set.
+        func resolved() -> [String?] { one.session.read { session in names.map { session.resolved[$0]?.text.text } } }
+        _ = await one.publish()
+        if change == .set { #expect(resolved() == ["eula 2", "privacy 2"]) }
+        _ = try await one.store("group/g", records(3), isActivated: true)
+        #expect(resolved() == ["eula 3", "privacy 3"])
     }
 }

@@ -19,11 +19,7 @@ struct RecoveryTests {
     }
 
     private func started(_ policy: TextStorePolicy = TextStorePolicy(), isVerifying: Bool = false) async throws -> TextStore {
-        let verify: (@Sendable (TextVerification) throws -> Void)? = isVerifying ? { @Sendable _ in } : nil
-        let store = try bench.store(policy: policy, verify: verify)
-        try await store.register([bench.source("eula", group: "legal"), bench.source("privacy", group: "legal")])
-        await store.setVersionSource(bench.versions)
-        return store
+        try await bench.started(policy: policy, group: "legal", verify: isVerifying ? { @Sendable _ in } : nil)
     }
 
     private func version(_ store: TextStore) async throws -> String? {
@@ -38,8 +34,7 @@ struct RecoveryTests {
         let locked = await #expect(throws: TextStoreError.self) { try await store.refresh() }
         #expect(locked?.code == .outdatedManifest && locked?.message.contains("epoch") == true)
         serve("3.0.0", epoch: 1, revision: 8)
-        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(refused?.code == .unverifiedEpoch)
+        await expectError(.unverifiedEpoch) { try await store.refresh() }
         #expect(try await version(store) == "2.0.0")
 
         let updated = try await started(TextStorePolicy(acceptedEpoch: 1))
@@ -47,8 +42,7 @@ struct RecoveryTests {
         #expect(try await version(updated) == "3.0.0")
         // Old manifests are still refused, later revisions of the epoch are accepted, and a store with an older policy keeps the epoch.
         serve("4.0.0", revision: .max)
-        let old = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
-        #expect(old?.code == .outdatedManifest)
+        await expectError(.outdatedManifest) { try await updated.refresh() }
         serve("4.0.0", epoch: 1, revision: 7)
         _ = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
         serve("4.0.0", epoch: 1, revision: 9)
@@ -66,8 +60,7 @@ struct RecoveryTests {
         try await store.refresh()
         #expect(try await version(store) == "99.0.0")
         serve("2.0.0", epoch: 1, revision: 1)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .incompleteSet)
+        await expectError(.incompleteSet) { try await store.refresh() }
         #expect(try await version(store) == "99.0.0", "the floor stays without a rollback")
         try await bench.events.waitForRefusal { $0.code == .belowFloor }
         serve("2.0.0", epoch: 1, revision: 2, isRollback: true)
@@ -92,8 +85,7 @@ struct RecoveryTests {
         bench.serve("eula", "Remote eula 2.0.0")
         try await store.refresh()
         serve("3.0.0", epoch: 7, revision: 1)
-        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
-        #expect(error?.code == .verificationFailed)
+        await expectError(.verificationFailed) { try await store.refresh() }
         bench.serve(manifest: #"{"revision":6,"texts":{"eula":"2.0.0"}}"#)
         try await store.refresh()
         #expect(bench.events.epochs.isEmpty)
@@ -121,8 +113,7 @@ struct RecoveryTests {
         #expect(try bench.place.damage(name) == 1)
         #expect(try bench.place.damage("manifest") == 1)
         serve("3.0.0", revision: .max)
-        let error = await #expect(throws: TextStoreError.self) { try await started(isVerifying: true).refresh() }
-        #expect(error?.code == .outdatedManifest)
+        await expectError(.outdatedManifest) { try await started(isVerifying: true).refresh() }
     }
 
     @Test func `T16, T17: an origin confirms no manifest that is older than the one of another store, which stays saved`() async throws {

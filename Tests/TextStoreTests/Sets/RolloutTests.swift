@@ -42,25 +42,21 @@ struct RolloutTests {
         if when.contains("app") || when.contains("platforms") { #expect(silent == nil) }
     }
 
-    @Test(
-        arguments: [
-            #"{"percent":120}"#, #"{"percent":-1}"#, #"{"percent":1e999}"#, #"{"percent":"NaN"}"#, #"{"percent":"10 %"}"#,
-            #"{"percent":null}"#,
-            #"{"app":"soon"}"#, #"{"app":2}"#, #"{"platforms":[]}"#, #"{"platforms":"ios"}"#, #"{"platforms":["ios",1]}"#,
-            #"{"from":"tomorrow"}"#, #"{"draw":""}"#, "{}", "[]", "true", #"{"percent":10,"percent":20}"#,
-            #"{"country":"AT","percent":10}"#,
-        ])
-    func `T21: malformed conditions refuse their text with the reason, and no other one`(when: String) throws {
-        for entry in [#"{"version":"2.0.0","when":\#(when)}"#, #"[{"version":"2.0.0","when":\#(when)},{"version":"1.0.0"}]"#] {
-            let found = try chosen(entry)
-            #expect(found.entries.keys.sorted() == ["privacy"] && found.problems.map(\.identifier) == ["eula"], "\(entry)")
-            #expect(found.problems.first?.refusal.code == .malformedEntry && found.problems.first?.reason.isEmpty == false)
-        }
-    }
+    private static let malformed = [
+        #"{"percent":120}"#, #"{"percent":-1}"#, #"{"percent":1e999}"#, #"{"percent":"NaN"}"#, #"{"percent":"10 %"}"#, #"{"percent":null}"#,
+        #"{"app":"soon"}"#, #"{"app":2}"#, #"{"platforms":[]}"#, #"{"platforms":"ios"}"#, #"{"platforms":["ios",1]}"#,
+        #"{"from":"tomorrow"}"#, #"{"draw":""}"#, "{}", "[]", "true", #"{"percent":10,"percent":20}"#, #"{"country":"AT","percent":10}"#,
+    ]
 
-    @Test(arguments: [#"[]"#, #"["2.0.0","1.0.0"]"#, #"[{"version":"x","when":{"percent":1}},"1.0.0"]"#, #"[[]]"#])
-    func `T21: a malformed list refuses its text`(entry: String) throws {
-        #expect(try chosen(entry).problems.map(\.identifier) == ["eula"])
+    private static let malformedLists = ["[]", #"["2.0.0","1.0.0"]"#, #"[{"version":"x","when":{"percent":1}},"1.0.0"]"#, "[[]]"]
+
+    @Test(
+        arguments: malformedLists
+            + malformed.flatMap { [#"{"version":"2.0.0","when":\#($0)}"#, #"[{"version":"2.0.0","when":\#($0)},{"version":"1.0.0"}]"#] })
+    func `T21: malformed conditions or a malformed list refuse their text with the reason, and no other one`(entry: String) throws {
+        let found = try chosen(entry)
+        #expect(found.entries.keys.sorted() == ["privacy"] && found.problems.map(\.identifier) == ["eula"])
+        #expect(found.problems.first?.refusal.code == .malformedEntry && found.problems.first?.reason.isEmpty == false)
     }
 
     @Test func `T21: NaN in a manifest is no JSON, and conditions without an audience are a problem of their text alone`() throws {
@@ -104,9 +100,9 @@ struct RolloutTests {
         return Double((UInt64(hex, radix: 16) ?? 0) >> 11) / 9_007_199_254_740_992
     }()
 
-    private func store(_ session: String) async throws -> TextStore {
-        let store = try bench.store(session, policy: TextStorePolicy(checkInterval: .zero))
-        try await store.register(bench.source("eula"))
+    private func store(_ session: String, bundle: Bundle? = nil, _ names: String...) async throws -> TextStore {
+        let store = try bench.store(session, bundle: bundle, policy: TextStorePolicy(checkInterval: .zero))
+        try await store.register((["eula"] + names).map { bench.source($0) })
         var source = bench.versions
         source.audience = TextAudience(platform: "linux")
         await store.setVersionSource(source)
@@ -167,12 +163,7 @@ struct RolloutTests {
     @Test func `T21: a device that meets no conditions does not fetch the text without them`() async throws {
         bench.serve("eula", "Remote terms 2")
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","when":{"percent":0}}}}"#)
-        let store = try bench.store(bundle: bench.bundle([:]))
-        try await store.register(bench.source("eula"))
-        var source = bench.versions
-        (source.bundleFile, source.audience) = (nil, TextAudience())
-        await store.setVersionSource(source)
-        try await store.refresh()
+        let store = try await store("none", bundle: bench.bundle([:])).refreshed()
         let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "eula", awaiting: patient) }
         #expect(error?.code == .notAvailable && bench.origin.requests(to: "/eula.txt").isEmpty)
     }
@@ -198,13 +189,7 @@ struct RolloutTests {
         }
         bench.serve(manifest: #"{"texts":{"eula":\#(entry(50)),"privacy":\#(entry(50))}}"#)
         for device in 0..<8 {
-            let store = try bench.store("set-\(device)")
-            try await store.register([bench.source("eula"), bench.source("privacy")])
-            var source = bench.versions
-            source.audience = TextAudience()
-            await store.setVersionSource(source)
-            try await store.refresh()
-            let versions = [try await store.text(for: "eula").version, try await store.text(for: "privacy").version]
+            let versions = try await store("set-\(device)", "privacy").refreshed().versions()
             #expect(versions[0] == versions[1])
         }
     }

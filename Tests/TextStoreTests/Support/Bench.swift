@@ -32,6 +32,12 @@ extension TemporaryDirectory {
         return found.count
     }
 
+    /// Damages the record of a text.
+    func damageRecord(of text: String) throws {
+        let name = files.first { $0.hasSuffix(".text") && (try? Data(contentsOf: file($0)))?.range(of: Data(text.utf8)) != nil }
+        #expect(try damage(#require(name)) == 1)
+    }
+
     /// Makes a bundle of some files.
     func bundle(_ name: String, _ files: [String: String]) throws -> Bundle {
         let directory = url.appending(path: "\(name).bundle", directoryHint: .isDirectory)
@@ -69,29 +75,16 @@ final class Events: Sendable {
     // Events follow the results that they report, so a test waits for them.
 
     func waitForRefusal(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
-        try await all.wait { events in
-            for case .refused(let error) in events where isExpected(error) { return () }
-            return nil
-        }
+        try await all.wait { $0.contains { if case .refused(let error) = $0 { isExpected(error) } else { false } } ? () : nil }
     }
 
     func waitForFault(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
-        try await all.wait { events in
-            for case .fault(let error) in events where isExpected(error) { return () }
-            return nil
-        }
+        try await all.wait { $0.contains { if case .fault(let error) = $0 { isExpected(error) } else { false } } ? () : nil }
     }
 
     func waitForDescriptions(_ expected: [String]) async throws {
         try await all.wait { Events.described($0).count >= expected.count ? () : nil }
         #expect(described == expected)
-    }
-
-    func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
-        try await all.wait { events in
-            for case .refused(let error) in events where error.code == code && error.identifier == identifier { return error }
-            return nil
-        }
     }
 
     func waitForChecks(_ count: Int) async throws {
@@ -111,11 +104,15 @@ struct Bench {
         place = try TemporaryDirectory()
     }
 
-    static let appBundle = [
-        "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"1.0.0","privacy":"1.0.0"}"#,
-    ]
+    func bundle(_ files: [String: String]) throws -> Bundle { try place.bundle("app-\(UUID().uuidString)", files) }
 
-    func bundle(_ files: [String: String] = appBundle) throws -> Bundle { try place.bundle("app-\(UUID().uuidString)", files) }
+    /// Makes the bundle of an app with versions of both texts.
+    func bundle(eula: Int = 1, privacy: Int = 1) throws -> Bundle {
+        try bundle([
+            "eula.txt": "Bundled terms \(eula)", "privacy.txt": "Bundled privacy \(privacy)",
+            "versions.json": #"{"eula":"\#(eula).0.0","privacy":"\#(privacy).0.0"}"#,
+        ])
+    }
 
     func store(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(),
@@ -141,9 +138,10 @@ struct Bench {
     /// Makes a store with both texts registered and versions set, like an app after its start.
     func started(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil,
-        fetcher: HTTPTextFetcher = HTTPTextFetcher(deadline: hangLimit)
+        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: hangLimit),
+        verify: (@Sendable (TextVerification) async throws -> Void)? = nil
     ) async throws -> TextStore {
-        let store = try store(session, bundle: bundle, policy: policy, fetcher: fetcher)
+        let store = try store(session, bundle: bundle, policy: policy, fetcher: fetcher, verify: verify)
         try await store.register([source("eula", group: group), source("privacy", group: group)])
         await store.setVersionSource(versions)
         return store
@@ -161,6 +159,9 @@ struct Bench {
             remoteFile: RemoteFile(url: origin.url.appending(path: "\(identifier).txt")), group: group)
     }
 
+    /// A text without a version and without a bundled file.
+    var notes: TextSource { TextSource(identifier: "notes", remoteFile: RemoteFile(url: origin.url.appending(path: "notes.txt"))) }
+
     var versions: VersionSource {
         VersionSource(
             bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
@@ -173,6 +174,16 @@ struct Bench {
     func serve(eula version: Int) {
         serve(manifest: #"{"eula":"\#(version).0.0"}"#)
         serve("eula", "Remote terms \(version)")
+    }
+
+    /// Serves versions of both texts, and a manifest that lists them, as a set if it names their group.
+    func serve(eula: Int, privacy: Int, group: String? = nil) {
+        func entry(_ version: Int) -> String {
+            group.map { #"{"version":"\#(version).0.0","group":"\#($0)"}"# } ?? #""\#(version).0.0""#
+        }
+        serve(manifest: #"{"texts":{"eula":\#(entry(eula)),"privacy":\#(entry(privacy))}}"#)
+        serve("eula", "Remote terms \(eula)")
+        serve("privacy", "Remote privacy \(privacy)")
     }
 
     func serve(_ identifier: String, _ text: String) { origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) } }
@@ -190,13 +201,32 @@ extension TextStore {
         try await refresh()
         return self
     }
+
+    /// Returns the terms and the privacy policy as lines.
+    func lines() async throws -> [String] { [line(try await text(for: "eula")), line(try await text(for: "privacy"))] }
+
+    /// Returns the versions of both.
+    func versions() async throws -> [String] {
+        [try await text(for: "eula"), try await text(for: "privacy")].map { $0.version?.description ?? "-" }
+    }
+}
+
+/// Expects that an operation fails with a code, and for a text if one is given.
+@discardableResult
+func expectError<Result>(
+    _ code: TextStoreError.Code, of identifier: String? = nil, at location: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Result
+) async -> TextStoreError? {
+    let error = await #expect(throws: TextStoreError.self, sourceLocation: location) { _ = try await body() }
+    #expect(error?.code == code && (identifier == nil || error?.identifier == identifier), "\(error as Any)", sourceLocation: location)
+    return error
 }
 
 extension TemporaryDirectory {
     /// Makes a shelf without a store.
-    func shelf() -> Shelf {
+    func shelf(verifies: Bool = false) -> Shelf {
         Shelf(
-            directory: Directory(path: url.path(percentEncoded: false)), options: FileWriteOptions(), session: WatchedState(SessionState()),
+            directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), verifies: verifies,
             patience: hangLimit)
     }
 
@@ -208,11 +238,6 @@ extension TemporaryDirectory {
         }.get()
         _ = await shelf.admit(names, activatesPending: false)
         return shelf
-    }
-
-    /// Sets the time of a file's last change.
-    func age(_ name: String, minutes: Double) throws {
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60 * minutes)], ofItemAtPath: file(name).path)
     }
 }
 
@@ -231,6 +256,7 @@ func sha256(_ text: String) -> String { digest(text).hex }
 func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }
 
 let patient = TextAwaiting.remote(timeout: .seconds(3600))
+let soon = TextAwaiting.remote(timeout: .seconds(2))
 
 extension Shelf {
     /// Accepts a manifest of a revision that lists some versions.
