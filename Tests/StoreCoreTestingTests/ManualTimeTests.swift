@@ -163,12 +163,6 @@ struct ManualTimeTests {
         for napper in nappers { try await napper.value }
     }
 
-    @Test func `C9: canceling a wait for sleepers ends it at once`() async throws {
-        let waiter = Task { try await time.sleepers(atLeast: 1) }
-        waiter.cancel()
-        await #expect(throws: CancellationError.self) { try await waiter.value }
-    }
-
     @Test func `time saturates at the end of its range`() {
         time.advance(by: .seconds(Int64.max / 2_000_000_000))
         time.advance(by: .nanoseconds(Int64.max))

@@ -63,12 +63,4 @@ struct HitTests {
         proceed()
         #expect(try await jobs.value > 1)
     }
-
-    @Test func `C14: a hit includes pending mutations`() async throws {
-        let bench = Bench()
-        await bench.store[1].update(7)
-        let during = try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await bench.store[1].requireData() }
-        #expect(during == 8)
-        #expect(try await bench.store[1].requireData() == 8)
-    }
 }

@@ -132,18 +132,6 @@ struct HostileTests {
         #expect(bench.fetcher.startedCount < 10)
     }
 
-    @Test(arguments: Backing.allCases)
-    func `C15: thousands of keys come and go without staying live`(_ backing: Backing) async throws {
-        let bench = Bench(backing, fetcher: ScriptedFetcher { _ in .success(1) })
-        let count = Cycles.isLongRun ? 1_000_000 : rounds(5_000, quick: 2_000)
-        for first in stride(from: 0, to: count, by: 1_000) {
-            bench.store.prefetch(first..<min(count, first + 1_000))
-            try await bench.idle()
-        }
-        try await bench.store.clear()
-        #expect(bench.liveKeys == 0 && bench.cacher.storedCount == 0)
-    }
-
     // MARK: Files
 
     @Test func `F6: a store with a file in place of its directory works in memory and reports faults`() async throws {

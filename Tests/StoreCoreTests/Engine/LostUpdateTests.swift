@@ -73,16 +73,6 @@ struct LostUpdateTests {
         try await observer.next { $0.summary == "completed(2)" }
     }
 
-    @Test func `C5: clear() does not end an observer's sequence`() async throws {
-        let bench = Bench()
-        let observer = RecordingObserver(bench.store[1].publish())
-        for number in 1...3 {
-            try await observer.next { $0.summary == "completed(\(number))" }
-            await bench.store[1].clear()
-        }
-        try await observer.next { $0.summary == "completed(4)" }
-    }
-
     @Test(arguments: Backing.withCacher)
     func `C5: a validator belongs to its record, and an update drops it`(_ backing: Backing) async throws {
         let tag = Validator(entityTag: "\"1\"")

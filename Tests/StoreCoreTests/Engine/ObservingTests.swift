@@ -7,21 +7,6 @@ import StoreTrials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ObservingTests {
     @Test(arguments: Backing.allCases)
-    func `C7: each observer sees a subsequence of one order, and each state carries its own content`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(0)
-        let observers = (0..<20).map { _ in RecordingObserver(bench.store[1].publish()) }
-        for observer in observers { _ = try await observer.states(count: 1) }
-        for number in 1...500 { await bench.store[1].update(number) }
-        for observer in observers {
-            let states = try await observer.wait { $0.last?.content == 500 }
-            let contents = states.compactMap(\.content)
-            #expect(contents == contents.sorted())
-            #expect(Set(contents).count == contents.count)
-        }
-    }
-
-    @Test(arguments: Backing.allCases)
     func `C7: an equal state is not published again`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.fetcher.hold()

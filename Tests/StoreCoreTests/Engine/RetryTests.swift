@@ -14,12 +14,6 @@ struct RetryTests {
 
     private static let policy = StorePolicy(retry: .exponential(attempts: 3, base: .seconds(8)))
 
-    @Test func `C12: without a policy a failure is not retried`() async throws {
-        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
-        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
-        #expect(bench.fetcher.startedCount == 1)
-    }
-
     @Test func `C12: a transient failure is retried after a jittered delay without publishing a state`() async throws {
         let bench = Bench(
             policy: Self.policy, fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)

@@ -106,29 +106,6 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: calls for a key never overlap`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        var tasks: [Task<Void, Never>] = []
-        for round in 0..<200 {
-            let handle = bench.store[round % 3]
-            tasks.append(
-                Task {
-                    switch round % 5 {
-                    case 0: await handle.update(round)
-                    case 1: await handle.clear()
-                    case 2: await handle.refresh()
-                    case 3: await handle.invalidate()
-                    default: _ = await handle.getData()
-                    }
-                })
-            if round % 50 == 49 { tasks.append(Task { [store = bench.store] in try? await store.clear() }) }
-        }
-        for task in tasks { await task.value }
-        try await bench.idle()
-        #expect(bench.cacher.breaches == [])
-    }
-
-    @Test(arguments: Backing.withCacher)
     func `C6: too many unsaved records are dropped, oldest first`(_ backing: Backing) async throws {
         let bench = Bench(backing, reports: true)
         bench.cacher.fail(.save)

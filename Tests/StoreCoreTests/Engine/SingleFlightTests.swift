@@ -84,16 +84,6 @@ struct SingleFlightTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test func `C1: each key has its own fetch`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        let callers = (1...50).map { key in Task { [handle = bench.store[key]] in try await handle.requireData() } }
-        try await bench.fetcher.started(count: 50)
-        bench.fetcher.release()
-        for caller in callers { _ = try await caller.value }
-        #expect(Set(bench.fetcher.requests.map(\.param)).count == 50)
-    }
-
     @Test(arguments: Backing.allCases, Clumsy.spreads)
     func `C1: keys with equal hash values are distinct`(_ backing: Backing, _ spread: Int) async throws {
         let fetcher = ScriptedFetcher<Clumsy, Int> { .success($0.param.id) }

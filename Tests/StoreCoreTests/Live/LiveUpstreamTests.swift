@@ -21,15 +21,6 @@ struct LiveUpstreamTests {
         #expect(bench.feed.connections.count == 1)
     }
 
-    @Test func `L1: each key has a stream of its own`() async throws {
-        let bench = LiveBench()
-        let (one, two) = (bench.observe(1), bench.observe(2))
-        try await bench.feed.connected(count: 2)
-        for connection in bench.feed.connections { try await bench.feed.send(.content("\(connection.param)"), on: connection.number) }
-        try await one.sees("completed(1)")
-        try await two.sees("completed(2)")
-    }
-
     @Test func `L1: generic code that knows only an origin keeps the streams`() async throws {
         func store(of origin: some Origin<Int, String>) -> Store<Int, String> { Store(cacher: MemoryCacher(), fetcher: origin) }
         let feed = ScriptedLiveFetcher<Int, String>()
