@@ -90,19 +90,4 @@ struct EventTests {
         for key in 1...5 { _ = try await store[key].requireData() }
         try await until("three evictions are reported") { events.names.count { $0 == "evicted" } == 3 }
     }
-
-    @Test func `C17: the hook is called outside all locks and may use the store`() async throws {
-        let box = WatchedState<Store<Int, Int>?>(nil)
-        let store = Store<Int, Int>(
-            cacher: MemoryCacher(),
-            onEvent: { event in
-                guard event.param == 1 else { return }
-                box.current?.prefetch([2])
-            }
-        ) { $0 }
-        box.update { $0 = store }
-        #expect(try await store[1].requireData() == 1)
-        #expect(try await store[2].requireData() == 2)
-        box.update { $0 = nil }
-    }
 }
