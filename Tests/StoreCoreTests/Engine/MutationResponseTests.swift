@@ -16,8 +16,7 @@ struct MutationResponseTests {
 
     private func observed(_ bench: Bench) async throws -> RecordingObserver<Int> {
         await bench.store[1].update(10)
-        let observer = try await observeFirst(bench.store[1].publish())
-        return observer
+        return try await observeFirst(bench.store[1].publish())
     }
 
     @Test(arguments: Backing.allCases)
@@ -192,21 +191,13 @@ struct MutationResponseTests {
     @Test func `C14: an element accepted beneath a pending mutation does not apply a confirmed change twice`() async throws {
         let list = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }[1]
         await list.update([Post(id: 1), Post(id: 2)])
-        let gate = WatchedState(false)
-        let begun = WatchedState(false)
-        let slow = Task {
-            try await list.mutate(element: 2) {
-                $0.likes += 1
-            } perform: {
-                begun.update { $0 = true }
-                try await gate.wait { $0 ? () : nil }
-            }
-        }
-        try await begun.wait { $0 ? () : nil }
+        let work = HeldRequest<Void>()
+        let slow = Task { try await list.mutate(element: 2, optimistically: { $0.likes += 1 }) { try await work.run() } }
+        try await work.hasBegun()
         try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) {}
         try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) { Post(id: 1, likes: 2) }
         #expect(try await list.requireData()[0].likes == 2)
-        gate.update { $0 = true }
+        work.end(.success(()))
         try await slow.value
         #expect(try await list.requireData()[0].likes == 2)
     }

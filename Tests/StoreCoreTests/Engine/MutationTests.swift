@@ -15,6 +15,13 @@ struct MutationTests {
             task = Task { [request] in try await handle.mutate(optimistically: patch) { try await request.run() } }
         }
 
+        /// Starts a mutation, and waits until its request has begun.
+        static func begun(_ handle: StoreFlowable<Int, Int>, _ patch: @escaping @Sendable (inout Int) -> Void) async throws -> Work {
+            let work = Work(handle, patch)
+            try await work.hasBegun()
+            return work
+        }
+
         func hasBegun() async throws { try await request.hasBegun() }
         func end(_ result: Result<Void, Offline>) { request.end(result) }
     }
@@ -25,8 +32,7 @@ struct MutationTests {
     func `C14: a patch is visible at once and saved when it is confirmed`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(10)
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         #expect(try await bench.store[1].requireData() == 15)
         #expect(try await bench.store[1].requireData(from: .cache) == 15)
         if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 10) }
@@ -41,9 +47,8 @@ struct MutationTests {
     func `C14: a confirmed patch is not applied again to content fetched after it`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in .success(1_000) })
         await bench.store[1].update(10)
-        let (first, second) = (Work(bench.store[1], add(5)), Work(bench.store[1], add(100)))
-        try await first.hasBegun()
-        try await second.hasBegun()
+        let first = try await Work.begun(bench.store[1], add(5))
+        let second = try await Work.begun(bench.store[1], add(100))
         second.end(.success(()))
         try await second.task.value
         #expect(try await bench.store[1].requireData() == 115)
@@ -80,8 +85,7 @@ struct MutationTests {
         }
         let bench = Bench()
         await bench.store[1].update(10)
-        let first = Work(bench.store[1], add(5))
-        try await first.hasBegun()
+        let first = try await Work.begun(bench.store[1], add(5))
         do {
             let form = Form(bench.store)
             try await bench.store[1].mutate { [form] in
@@ -101,11 +105,7 @@ struct MutationTests {
         let bench = Bench(backing)
         await bench.store[1].update(10)
         var works: [Work] = []
-        for number in [100, 1_000, 10_000] {
-            let work = Work(bench.store[1], add(number))
-            try await work.hasBegun()
-            works.append(work)
-        }
+        for number in [100, 1_000, 10_000] { works.append(try await Work.begun(bench.store[1], add(number))) }
         #expect(try await bench.store[1].requireData() == 11_110)
         works[1].end(.failure(Offline()))
         #expect(await works[1].task.outcome == "Offline")
@@ -123,8 +123,7 @@ struct MutationTests {
     @Test func `C14: canceling a mutation undoes its patch`() async throws {
         let bench = Bench()
         await bench.store[1].update(10)
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         work.task.cancel()
         #expect(await work.task.outcome == "CancellationError")
         #expect(try await bench.store[1].requireData() == 10)
@@ -135,8 +134,7 @@ struct MutationTests {
     func `C14: an update applies beneath pending patches`(_ succeeds: Bool) async throws {
         let bench = Bench(.plain)
         await bench.store[1].update(10)
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         await bench.store[1].update(20)
         await bench.store[1].update { $0 += 1 }
         #expect(try await bench.store[1].requireData() == 26)
@@ -153,11 +151,7 @@ struct MutationTests {
         await bench.store[1].update(10)
         let observer = try await observeFirst(bench.store[1].publish())
         var works: [Work] = []
-        for _ in 0..<3 {
-            let work = Work(bench.store[1], add(5))
-            try await work.hasBegun()
-            works.append(work)
-        }
+        for _ in 0..<3 { works.append(try await Work.begun(bench.store[1], add(5))) }
         for work in works {
             #expect(bench.fetcher.startedCount == 0)
             work.end(succeeds ? .success(()) : .failure(Offline()))
@@ -174,8 +168,7 @@ struct MutationTests {
         bench.fetcher.hold()
         let early = beforeStart ? Task { [handle = bench.store[1]] in try await handle.requireData(from: .origin) } : nil
         if beforeStart { try await bench.fetcher.started(count: 1) }
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         let late = Task { [handle = bench.store[1]] in try await handle.requireData(from: .origin) }
         try await bench.fetcher.started(count: beforeStart ? 2 : 1)
         try await bench.callers(beforeStart ? 2 : 1)
@@ -197,8 +190,7 @@ struct MutationTests {
         await bench.store[1].update(10)
         let observer = observed ? RecordingObserver(bench.store[1].publish()) : nil
         _ = try await observer?.states(count: 1)
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         bench.fetcher.hold()
         await bench.store[1].clear()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -217,8 +209,7 @@ struct MutationTests {
     @Test func `C4: only clear() drops patches`() async throws {
         let bench = Bench()
         await bench.store[1].update(10)
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         await bench.store[1].invalidate()
         #expect(try await bench.store[1].requireData() == 6)
         await bench.store[1].clear()
@@ -231,8 +222,7 @@ struct MutationTests {
 
     @Test func `C14: a patch without content applies to the content that arrives`() async throws {
         let bench = Bench()
-        let work = Work(bench.store[1], add(5))
-        try await work.hasBegun()
+        let work = try await Work.begun(bench.store[1], add(5))
         #expect(try await bench.store[1].requireData() == 6)
         work.end(.failure(Offline()))
         _ = await work.task.result

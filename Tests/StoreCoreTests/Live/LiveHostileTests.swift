@@ -82,13 +82,8 @@ struct LiveHostileTests {
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
         let caller = Task { try await store[1].requireData() }
-        let error = WatchedState<(any Error)?>(nil)
-        Task {
-            let result = await caller.result
-            error.update { if case .failure(let failure) = result { $0 = failure } else { $0 = Offline() } }
-        }
-        try await until("the caller fails") { error.current != nil }
-        #expect((error.current as? StoreError)?.code == .reentrantFetch)
+        let error = await #expect(throws: StoreError.self) { try await caller.value(of: "the caller fails") }
+        #expect(error?.code == .reentrantFetch)
     }
 
     @Test(arguments: Backing.allCases)
