@@ -84,16 +84,6 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: readers find no content after a failed removal`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(70)
-        bench.cacher.fail(.remove)
-        await bench.store[1].clear()
-        #expect(bench.cacher.record(of: 1)?.content == 70)
-        await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
-    }
-
-    @Test(arguments: Backing.withCacher)
     func `C6: a save inherits no caller's cancellation`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
