@@ -131,18 +131,6 @@ struct PrefetchTests {
         #expect(Set(params(bench)) == Set((0..<1_000).filter { !$0.isMultiple(of: 3) }))
     }
 
-    @Test func `C5: invalidating a key during its prefetch fetches it again`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        bench.store.prefetch([1])
-        try await bench.fetcher.started(count: 1)
-        await bench.store[1].invalidate()
-        try await bench.fetcher.started(count: 2)
-        bench.fetcher.release()
-        try await bench.idle()
-        #expect(await bench.store[1].getData(from: .cache) == 2)
-    }
-
     @Test func `C1, C12: prefetch fetches each key once at any width and ends even if every fetch fails`() async throws {
         for width in [Int.min, -1, 0, 1, Int.max] {
             let fetcher = ScriptedFetcher<Int, Int>.counting()

@@ -44,15 +44,6 @@ struct RetryTests {
         try await bench.idle()
     }
 
-    @Test func `C12: a delay given by the origin is used exactly`() async throws {
-        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.time.sleepers(atLeast: 1)
-        #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(90)))
-        bench.time.advance(by: .seconds(90))
-        #expect(try await caller.value == 7)
-    }
-
     @Test(arguments: [Advice(failureKind: .permanent), Advice(failureKind: .fatal), Advice(failureKind: .cancelled), Advice(attempts: 2)])
     func `C12: a permanent, fatal or cancellation failure, and one that was already retried below, is not retried`(
         _ failure: Advice
