@@ -33,6 +33,8 @@ struct LiveEpochTests {
         try await bench.feed.send(.content("b"), on: 2)
         try await observer.sees("completed(b)")
         try await changing.value
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 1)?.content == "b")
         #expect(!observer.summary.contains("old"))
         #expect(bench.feed.connections.map(\.last) == [nil, change == .clear || change == .clearAll ? nil : Validator("1")])
     }
