@@ -90,7 +90,7 @@ struct ManualTimeTests {
 
     @Test func `a sleeper returns to its actor with a single job`() async throws {
         let dormitory = CountingActor()
-        let napper = Task { try await dormitory.sleep(time, seconds: 1) {} }
+        let napper = Task { try await dormitory.sleep(time, seconds: 1) }
         try await time.sleepers(atLeast: 1)
         await dormitory.advance(time, bySeconds: 1)
         // One job advances the time, the other one resumes the sleeper.
@@ -236,11 +236,10 @@ struct ManualTimeTests {
 }
 
 extension CountingActor {
-    /// Sleeps, calls `onWaking` on the actor, and returns the number of jobs that the actor got meanwhile.
-    fileprivate func sleep(_ time: ManualTime, seconds: Int, onWaking: @Sendable () -> Void) async throws -> Int {
+    /// Sleeps, and returns the number of jobs that the actor got meanwhile.
+    fileprivate func sleep(_ time: ManualTime, seconds: Int) async throws -> Int {
         let before = jobCount
         try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))
-        onWaking()
         return jobCount - before
     }
 
