@@ -118,23 +118,6 @@ struct DecidedTests {
         #expect((seen.current?.1 ?? .background) >= .utility)
     }
 
-    @Test(arguments: Backing.allCases)
-    func `C5: prefetch counts as a wanting caller, also of a key that is invalidated, and leaves no key live`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[3].update(7)
-        bench.fetcher.hold()
-        bench.store.prefetch(1...3)
-        try await bench.fetcher.started(count: 2)
-        bench.time.advance(by: .seconds(60))
-        await bench.store[1].invalidate()
-        try await bench.fetcher.started(count: 3)
-        bench.fetcher.release()
-        try await bench.idle()
-        #expect(bench.fetcher.startedCount == 3)
-        #expect(await bench.store[1].getData(from: .cache) == 3)
-        #expect(await bench.store[2].getData(from: .cache) != nil)
-    }
-
     @Test func `an error of the fetcher reaches the caller unchanged`() async throws {
         struct Own: Error, Equatable { var number: Int }
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Own(number: 42) })

@@ -158,29 +158,23 @@ struct FaultTests {
 
     // MARK: Listing
 
-    @Test(arguments: Backing.withCacher)
-    func `C6: keys are not listed while the store is being cleared`(_ backing: Backing) async throws {
+    @Test(arguments: Backing.withCacher, [false, true])
+    func `C6, C9: invalidate(where:) lists no keys while the store is being cleared, and returns at once if it is canceled`(
+        _ backing: Backing, _ isCanceled: Bool
+    ) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
         let clear = try await bench.heldClear()
         let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
         try await bench.listings(1)
+        if isCanceled {
+            invalidation.cancel()
+            #expect(await invalidation.outcome == "CancellationError")
+        }
         bench.cacher.release()
         try await clear.value
-        try await invalidation.value
+        if !isCanceled { try await invalidation.value }
         #expect(bench.cacher.calls(.load).isEmpty && bench.cacher.breaches == [])
-    }
-
-    @Test(arguments: Backing.withCacher)
-    func `C9: a canceled invalidate(where:) that waits to list keys returns at once`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        let clear = try await bench.heldClear()
-        let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
-        try await bench.listings(1)
-        invalidation.cancel()
-        #expect(await invalidation.outcome == "CancellationError")
-        bench.cacher.release()
-        try await clear.value
         try await until("the engine is idle") { bench.store.engineIsIdle }
     }
 

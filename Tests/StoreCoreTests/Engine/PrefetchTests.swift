@@ -131,6 +131,23 @@ struct PrefetchTests {
         #expect(Set(params(bench)) == Set((0..<1_000).filter { !$0.isMultiple(of: 3) }))
     }
 
+    @Test(arguments: Backing.allCases)
+    func `C5: prefetch counts as a wanting caller, of an invalidated key too, and leaves no key live`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[3].update(7)
+        bench.fetcher.hold()
+        bench.store.prefetch(1...3)
+        try await bench.fetcher.started(count: 2)
+        bench.time.advance(by: .seconds(60))
+        await bench.store[1].invalidate()
+        try await bench.fetcher.started(count: 3)
+        bench.fetcher.release()
+        try await bench.idle()
+        #expect(bench.fetcher.startedCount == 3)
+        #expect(await bench.store[1].getData(from: .cache) == 3)
+        #expect(await bench.store[2].getData(from: .cache) != nil)
+    }
+
     @Test func `C1, C12: prefetch fetches each key once at any width and ends even if every fetch fails`() async throws {
         for width in [Int.min, -1, 0, 1, Int.max] {
             let fetcher = ScriptedFetcher<Int, Int>.counting()
