@@ -11,11 +11,6 @@ import StoreResilience
 /// Tests the bounds of the delays that an origin names.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct AdviceTests {
-    struct Advice: FailureAdvising {
-        var retryAfter: Duration?
-        var failureKind: FailureKind { .transient }
-    }
-
     /// Delays that an origin must not impose: in the past, none, and beyond every limit.
     static let hostile: [Duration] = [
         .seconds(-1), .seconds(Int64.min), .zero, .nanoseconds(1), .seconds(2_147_483_647), .seconds(Int64.max),
@@ -48,7 +43,7 @@ struct AdviceTests {
     }
 
     @Test(arguments: [(Duration.seconds(90), 90), (.seconds(2_147_483_647), 600), (.seconds(Int64.max), 600)])
-    func `C12, C24: a fetch is retried exactly after the origin's delay, or after the limit`(_ advised: Duration, _ delay: Int) async throws {
+    func `C12, C24: a fetch is retried after exactly the origin's delay or the limit`(_ advised: Duration, _ delay: Int) async throws {
         var policy = StorePolicy(retry: .exponential(attempts: 2, base: .seconds(8)))
         policy.retry.adviceLimit = .seconds(600)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher(.failure(Advice(retryAfter: advised)), .success(7)))

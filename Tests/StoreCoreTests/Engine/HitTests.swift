@@ -28,14 +28,14 @@ struct HitTests {
     func `a hit in memory does not suspend during a refresh with observers`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await observeFirst(bench.store[1].publish())
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)
         #expect(try await CountingActor().jobs(bench.store[1], times: 1_000) == 0)
         bench.fetcher.release()
         await refresh.value
+        withExtendedLifetime(observer) {}
     }
 
     @Test func `a miss suspends, and so do hits without memory`() async throws {

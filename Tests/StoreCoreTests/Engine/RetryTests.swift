@@ -6,12 +6,6 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
-    struct Advice: FailureAdvising {
-        var failureKind = FailureKind.transient
-        var retryAfter: Duration?
-        var attempts = 1
-    }
-
     private static let policy = StorePolicy(retry: .exponential(attempts: 3, base: .seconds(8)))
 
     @Test func `C12: a transient failure is retried after a jittered delay without publishing a state`() async throws {

@@ -120,8 +120,6 @@ struct StalenessTests {
         }
     }
 
-    private struct Advised: FailureAdvising { var failureKind: FailureKind }
-
     private struct Judged: FailureAdvising {
         var failureKind: FailureKind
         var allowsStale: Bool
@@ -130,8 +128,8 @@ struct StalenessTests {
     /// Errors, and whether expired content may be served in their place.
     private static let failures: [(error: any Error, isServed: Bool)] = [
         (Offline(), true), (CancellationError(), true),
-        (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
-        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false),
+        (Advice(failureKind: .transient), true), (Advice(failureKind: .cancelled), true),
+        (Advice(failureKind: .permanent), false), (Advice(failureKind: .fatal), false),
         (Judged(failureKind: .transient, allowsStale: false), false), (Judged(failureKind: .permanent, allowsStale: true), true),
     ]
 
@@ -165,7 +163,7 @@ struct StalenessTests {
     @Test func `C3, C12: a failure that is held off still says whether stale content may be served`() async throws {
         let policy = StorePolicy(staleIfError: .seconds(60), errorExpiry: .seconds(60))
         for kind in [FailureKind.transient, .permanent] {
-            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advice(failureKind: kind) }
             let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
             await bench.store[1].update(7)
             bench.time.advance(by: .seconds(15))
@@ -174,7 +172,7 @@ struct StalenessTests {
             if kind == .transient {
                 #expect(try await bench.store[1].requireData() == 7)
             } else {
-                await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+                await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
             }
             #expect(bench.fetcher.startedCount == 1)
             try await observer.stopAndLeave()
@@ -186,7 +184,7 @@ struct StalenessTests {
         async throws
     {
         let policy = StorePolicy(staleWhileRevalidate: .seconds(60), errorExpiry: errorExpiry)
-        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advice(failureKind: kind) }
         let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
         await bench.store[1].update(7)
         bench.time.advance(by: .seconds(15))
@@ -197,7 +195,7 @@ struct StalenessTests {
         if kind == .transient {
             #expect(try await bench.store[1].requireData() == 7)
         } else {
-            await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
             // What the origin gives again is content again.
             await bench.store[1].update(8)
             bench.time.advance(by: .seconds(15))

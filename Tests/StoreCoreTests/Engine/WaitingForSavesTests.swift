@@ -64,6 +64,7 @@ struct WaitingForSavesTests {
         #expect(bench.cacher.calls.count == calls && bench.registered() == 0 && bench.liveKeys == 1)
         try await asked.wait(bench, 2)
         #expect(bench.liveKeys == 1)
+        withExtendedLifetime(observer) {}
     }
 
     @Test(arguments: Asked.allCases)

@@ -89,6 +89,13 @@ final class Bench: Sendable {
     }
 }
 
+/// An error with advice, which allows stale content by its kind.
+struct Advice: FailureAdvising {
+    var failureKind = FailureKind.transient
+    var retryAfter: Duration?
+    var attempts = 1
+}
+
 extension Store where Param == Int, Content == Int {
     /// Waits for a state like an observer that has left in the meantime.
     ///
@@ -107,10 +114,5 @@ extension Store where Param == Int {
     /// The callers that wait together for a key's content.
     func callerGroup(_ param: Int) -> SharedResult<CallerResult<BoxedContent>>? {
         engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.result }
-    }
-
-    /// Tells the engine that the last caller of a group has left.
-    func removeEmptyGroup(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: Int) {
-        engine.removeEmptyGroup(callerGroup, id, of: BoxedKey(param))
     }
 }
