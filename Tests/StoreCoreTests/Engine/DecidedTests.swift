@@ -87,8 +87,7 @@ struct DecidedTests {
     @Test(arguments: Backing.withCacher)
     func `a cacher that cannot list its keys is an error, thrown after live keys were invalidated`(_ backing: Backing) async throws {
         let bench = Bench(backing, listsKeys: false)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
         #expect(error?.code == .cannotEnumerate)
         try await observer.next { $0.content == 1 }

@@ -65,8 +65,7 @@ struct FaultTests {
 
     @Test(arguments: Backing.withCacher)
     func `C6: a failed invalidation of a key in use does not keep other records from being saved again`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.fail(.load)
         bench.fetcher.hold()
         await bench.store[1].invalidate()
@@ -86,8 +85,7 @@ struct FaultTests {
 
     @Test(arguments: Backing.withCacher)
     func `C5: an invalidation is not lost if the record cannot be read`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.fail(.load)
         await bench.store[1].invalidate()
         bench.cacher.recover()
@@ -99,8 +97,7 @@ struct FaultTests {
 
     @Test(arguments: Backing.withCacher)
     func `C4, C5: a record that could not be read is dated expired later, and kept`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.fail(.load)
         await bench.store[1].invalidate()
         bench.cacher.recover()

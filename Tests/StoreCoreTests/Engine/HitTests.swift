@@ -27,8 +27,7 @@ struct HitTests {
     @Test(arguments: [Backing.memory, .tiered])
     func `a hit in memory does not suspend during a refresh with observers`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)

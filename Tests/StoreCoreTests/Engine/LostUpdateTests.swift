@@ -142,8 +142,7 @@ struct LostUpdateTests {
 
     @Test(arguments: Backing.allCases)
     func `C5: an update during a cache read overrides the loaded record`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.hold(.load)
         let observer = RecordingObserver(bench.store[1].publish())
         if backing != .memory { try await bench.cacher.began(.load) }

@@ -148,8 +148,7 @@ struct MutationTests {
     @Test(arguments: [true, false])
     func `C14: an observed key is fetched once when its last mutation settles`(_ succeeds: Bool) async throws {
         let bench = Bench()
-        await bench.store[1].update(10)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(10)
         var works: [Work] = []
         for _ in 0..<3 { works.append(try await Work.begun(bench.store[1], add(5))) }
         for work in works {
@@ -231,8 +230,7 @@ struct MutationTests {
 
     @Test(arguments: Backing.withCacher)
     func `C14: a mutation reads the cache first`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         try await bench.store[1].mutate(optimistically: add(5)) {}
         #expect(bench.cacher.record(of: 1)?.content == 8)
         #expect(bench.fetcher.startedCount == 0)

@@ -49,8 +49,7 @@ struct ObservingTests {
 
     @Test(arguments: Backing.withCacher)
     func `C8: the first state follows the cache read`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.hold(.load)
         let observer = RecordingObserver(bench.store[1].publish())
         try await bench.cacher.began(.load)
@@ -75,8 +74,7 @@ struct ObservingTests {
     // The place of the live key, and a place without one.
     @Test(arguments: [0, 7])
     func `C8: an observer that leaves late does not affect the observers of a live key`(place: Int) async throws {
-        let bench = Bench(.plain)
-        bench.cacher.put(bench.record(1), param: 1)
+        let bench = Bench(.plain, saved: 1)
         bench.cacher.hold(.load)
         let caller = try await bench.waitingCaller()
         let other = RecordingObserver(bench.store[1].publish())

@@ -70,8 +70,7 @@ struct SavingTests {
 
     @Test(arguments: Backing.withCacher)
     func `C6: a record that failed to save stays readable`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
         #expect(bench.cacher.record(of: 1)?.content == 3)
@@ -117,8 +116,7 @@ struct SavingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: unstorable content is kept only while it is wanted`(_ backing: Backing) async throws {
         let secret = Freshness(storage: .forbidden)
-        let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) })
-        bench.cacher.put(bench.record(70), param: 1)
+        let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) }, saved: 70)
         let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
         try await observer.next { $0.summary == "completed(1)" }
         #expect(try await bench.store[1].requireData() == 1)

@@ -20,8 +20,7 @@ struct StalenessTests {
     @Test(arguments: Backing.allCases, Clearing.allCases)
     func `C2: clearing a wanted key starts a fetch`(_ backing: Backing, _ clearing: Clearing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         try await clear(bench, clearing)
         try await bench.fetcher.started(count: 1)
@@ -57,8 +56,7 @@ struct StalenessTests {
     @Test(arguments: Backing.allCases)
     func `C3: a refresh keeps the old content in the loading state`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         _ = try await observer.states(count: 2)
@@ -207,8 +205,7 @@ struct StalenessTests {
     @Test(arguments: Backing.allCases)
     func `C4: a failed refresh keeps the last content`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         await bench.store[1].refresh()
         try await observer.next { $0.error != nil }
         #expect(observer.states.last?.summary == "error(Offline,7)")

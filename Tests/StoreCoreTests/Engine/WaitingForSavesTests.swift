@@ -57,8 +57,7 @@ struct WaitingForSavesTests {
     func `C6: waitUntilSaved() calls no cacher if everything is saved`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         try await asked.wait(bench)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         let calls = bench.cacher.calls.count
         try await asked.wait(bench)
         #expect(bench.cacher.calls.count == calls && bench.registered() == 0 && bench.liveKeys == 1)
@@ -169,8 +168,7 @@ struct WaitingForSavesTests {
         _ failing: GatedCacher<Int, Int>.Operation, _ asked: Asked
     ) async throws {
         for backing in Backing.withCacher {
-            let bench = Bench(backing)
-            bench.cacher.put(bench.record(3), param: 1)
+            let bench = Bench(backing, saved: 3)
             bench.cacher.fail(failing)
             switch failing {
             case .load: await bench.store[1].invalidate()
@@ -196,8 +194,7 @@ struct WaitingForSavesTests {
 
     @Test(arguments: Backing.withCacher)
     func `C5, C6: waitUntilSaved() awaits an invalidation in progress`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.hold(.load)
         let invalidation = Task { await bench.store[1].invalidate() }
         try await bench.cacher.began(.load)
@@ -210,8 +207,7 @@ struct WaitingForSavesTests {
     }
 
     @Test func `C5, C6: waitUntilSaved() throws if an invalidation cannot be saved yet`() async throws {
-        let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) })
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) }, saved: 3)
         bench.cacher.fail(.load)
         await bench.store[1].invalidate()
         bench.cacher.recover()

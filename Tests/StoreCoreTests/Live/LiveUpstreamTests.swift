@@ -47,8 +47,7 @@ struct LiveUpstreamTests {
     @Test(arguments: Backing.allCases)
     func `L2: a caller for the origin gets the newest value of a connected stream`(_ backing: Backing) async throws {
         let bench = LiveBench(backing)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bench.feed.send(.content("b"))
         #expect(try await bench.store[1].requireData(from: .origin) == "b")
         #expect(try await bench.store[1].requireData(from: .cache) == "b")
