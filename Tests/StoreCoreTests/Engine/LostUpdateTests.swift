@@ -49,6 +49,7 @@ struct LostUpdateTests {
         case .storeClear: try await bench.store.clear()
         }
         try await bench.fetcher.started(count: 2)
+        try await bench.fetcher.cancelled(count: 1)
         try await bench.fetcher.answer(1, with: .success(-1))
         try await bench.fetcher.ended(count: 1)
         #expect(bench.waiting() == 4)

@@ -100,26 +100,6 @@ struct MutationTests {
         #expect(try await bench.store[2].requireData() == 1)
     }
 
-    @Test(arguments: Backing.allCases)
-    func `C14: a failure undoes only its own patch`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(10)
-        var works: [Work] = []
-        for number in [100, 1_000, 10_000] { works.append(try await Work.begun(bench.store[1], add(number))) }
-        #expect(try await bench.store[1].requireData() == 11_110)
-        works[1].end(.failure(Offline()))
-        #expect(await works[1].task.outcome == "Offline")
-        #expect(try await bench.store[1].requireData() == 10_110)
-        works[2].end(.success(()))
-        try await works[2].task.value
-        // The patch is confirmed, but an earlier one is still pending.
-        if backing != .memory { #expect(bench.cacher.calls(.save).map(\.content) == [10]) }
-        works[0].end(.success(()))
-        try await works[0].task.value
-        #expect(try await bench.store[1].requireData() == 10_110)
-        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 10_110) }
-    }
-
     @Test func `C14: canceling a mutation undoes its patch`() async throws {
         let bench = Bench()
         await bench.store[1].update(10)
@@ -143,21 +123,6 @@ struct MutationTests {
         _ = await work.task.result
         #expect(try await bench.store[1].requireData() == (succeeds ? 26 : 21))
         #expect(bench.cacher.record(of: 1)?.content == (succeeds ? 26 : 21))
-    }
-
-    @Test(arguments: [true, false])
-    func `C14: an observed key is fetched once when its last mutation settles`(_ succeeds: Bool) async throws {
-        let bench = Bench()
-        let observer = try await bench.observeUpdate(10)
-        var works: [Work] = []
-        for _ in 0..<3 { works.append(try await Work.begun(bench.store[1], add(5))) }
-        for work in works {
-            #expect(bench.fetcher.startedCount == 0)
-            work.end(succeeds ? .success(()) : .failure(Offline()))
-            _ = await work.task.result
-        }
-        try await observer.next { $0.summary == "completed(1)" }
-        #expect(bench.fetcher.startedCount == 1)
     }
 
     @Test(arguments: [true, false])
@@ -244,8 +209,9 @@ struct MutationTests {
         #expect(try await bench.store[1].requireData() == 2)
     }
 
-    @Test func `C14: of a hundred concurrent mutations exactly the successful ones remain`() async throws {
-        let bench = Bench(.tiered)
+    @Test(arguments: Backing.allCases)
+    func `C14: of a hundred concurrent mutations exactly the successful ones remain`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
         await bench.store[1].update(0)
         let works = (0..<100).map { Work(bench.store[1], add(1 << ($0 % 10))) }
         for work in works { try await work.hasBegun() }
@@ -254,6 +220,6 @@ struct MutationTests {
         let expected = (0..<100).filter { !$0.isMultiple(of: 3) }.reduce(0) { $0 + 1 << ($1 % 10) }
         #expect(try await bench.store[1].requireData() == expected)
         try await bench.idle()
-        #expect(bench.cacher.record(of: 1)?.content == expected)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == expected) }
     }
 }

@@ -104,19 +104,6 @@ struct SingleFlightTests {
         }
     }
 
-    @Test func `C1: each new epoch starts a new fetch`() async throws {
-        let bench = Bench()
-        let caller = try await bench.heldCaller()
-        for epoch in 2...4 {
-            await bench.store[1].invalidate()
-            try await bench.fetcher.started(count: epoch)
-        }
-        try await bench.fetcher.cancelled(count: 3)
-        bench.fetcher.release()
-        #expect(try await caller.value == 4)
-        #expect(bench.fetcher.startedCount == 4)
-    }
-
     @Test func `C1: callers after the end of a fetch are hits`() async throws {
         let bench = Bench(reports: true)
         _ = try await bench.store[1].requireData()

@@ -41,18 +41,6 @@ struct StalenessTests {
         await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
     }
 
-    @Test func `C2: no loading state remains after an update during a fetch`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        let observer = try await observeFirst(bench.store[1].publish())
-        await bench.store[1].update(7)
-        _ = try await observer.states(count: 2)
-        try await bench.fetcher.cancelled(count: 1)
-        bench.fetcher.release()
-        try await bench.fetcher.ended(count: 1)
-        #expect(observer.summary == "loading(nil) completed(7)")
-    }
-
     @Test(arguments: Backing.allCases)
     func `C3: a refresh keeps the old content in the loading state`(_ backing: Backing) async throws {
         let bench = Bench(backing)

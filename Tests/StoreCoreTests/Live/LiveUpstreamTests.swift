@@ -44,17 +44,6 @@ struct LiveUpstreamTests {
         #expect(bench.feed.connections.count == 1)
     }
 
-    @Test(arguments: Backing.allCases)
-    func `L2: a caller for the origin gets the newest value of a connected stream`(_ backing: Backing) async throws {
-        let bench = LiveBench(backing)
-        let observer = try await bench.observe(sending: .content("a"))
-        try await bench.feed.send(.content("b"))
-        #expect(try await bench.store[1].requireData(from: .origin) == "b")
-        #expect(try await bench.store[1].requireData(from: .cache) == "b")
-        #expect(bench.feed.connections.count == 1)
-        withExtendedLifetime(observer) {}
-    }
-
     @Test func `L2: an unwanted stream ends after its first value if fetches run to completion`() async throws {
         let bench = LiveBench(policy: StorePolicy(unwantedFetch: .complete))
         let caller = Task { try await bench.store[1].requireData() }
