@@ -126,7 +126,7 @@ struct LiveInputTests {
         try await observer.sees("error(Offline,nil)")
     }
 
-    @Test func `L4: a connection that fails after each first value is made at a growing distance`() async throws {
+    @Test func `L4: a first value does not renew the attempts of the policy`() async throws {
         let bench = LiveBench(policy: StorePolicy(retry: RetryPolicy(attempts: 4, base: .seconds(1), multiplier: 2, cap: .seconds(60))))
         let observer = bench.observe()
         for number in 1...4 {
