@@ -222,7 +222,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "StoreResilienceTests",
-            dependencies: ["StoreCoreTesting", "StoreCore", "StoreResilience", "Trials", "TestWidth"],
+            dependencies: ["StoreCoreTesting", "StoreCore", "StoreResilience", "StoreTrials", "Trials", "TestWidth"],
             swiftSettings: settings),
         .testTarget(
             name: "RemoteHTTPTests",

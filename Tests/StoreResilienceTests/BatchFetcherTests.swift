@@ -1,5 +1,6 @@
 import StoreCore
 import StoreCoreTesting
+import StoreTrials
 import Testing
 import Trials
 
@@ -198,27 +199,15 @@ struct BatchFetcherTests {
     }
 
     @Test func `C15, C21: batches leave nothing behind`() async throws {
-        let alive = WatchedState(0)
-        let fetcher = BatchFetcher<Int, Life>(limit: 4, delay: .zero) { params in
-            Dictionary(uniqueKeysWithValues: params.map { ($0, Life(alive)) })
+        let counter = LifeCounter()
+        let fetcher = BatchFetcher<Int, LifeCounter.Life>(limit: 4, delay: .zero) { params in
+            Dictionary(uniqueKeysWithValues: params.map { ($0, counter.make()) })
         }
         for round in 0..<Cycles.count / 10 {
             let fetches = (0..<6).map { key in Task { try await fetcher.fetch(param: key) } }
             if round.isMultiple(of: 2) { for fetch in fetches { fetch.cancel() } }
             for fetch in fetches { _ = await fetch.result }
         }
-        try await alive.wait { $0 == 0 ? () : nil }
+        try await counter.none()
     }
-}
-
-/// An object that is counted as long as it lives.
-private final class Life: Sendable {
-    private let alive: WatchedState<Int>
-
-    init(_ alive: WatchedState<Int>) {
-        self.alive = alive
-        alive.update { $0 += 1 }
-    }
-
-    deinit { alive.update { $0 -= 1 } }
 }

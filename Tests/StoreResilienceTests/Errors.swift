@@ -1,8 +1,5 @@
 import StoreCore
 
-/// The error of an unreachable origin.
-struct Offline: Error {}
-
 /// An error with advice.
 struct Advising: FailureAdvising, Equatable {
     var failureKind = FailureKind.transient

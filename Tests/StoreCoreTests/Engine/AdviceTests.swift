@@ -11,11 +11,6 @@ import StoreResilience
 /// Tests the bounds of the delays that an origin names.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct AdviceTests {
-    struct Advice: FailureAdvising {
-        var retryAfter: Duration?
-        var failureKind: FailureKind { .transient }
-    }
-
     /// Delays that an origin must not impose: in the past, none, and beyond every limit.
     static let hostile: [Duration] = [
         .seconds(-1), .seconds(Int64.min), .zero, .nanoseconds(1), .seconds(2_147_483_647), .seconds(Int64.max),
@@ -47,15 +42,15 @@ struct AdviceTests {
         }
     }
 
-    @Test(arguments: [Duration.seconds(2_147_483_647), .seconds(Int64.max)])
-    func `C24: a fetch is retried after the limit, however long the origin's delay`(_ advised: Duration) async throws {
+    @Test(arguments: [(Duration.seconds(90), 90), (.seconds(2_147_483_647), 600), (.seconds(Int64.max), 600)])
+    func `C12, C24: a fetch is retried after exactly the origin's delay or the limit`(_ advised: Duration, _ delay: Int) async throws {
         var policy = StorePolicy(retry: .exponential(attempts: 2, base: .seconds(8)))
         policy.retry.adviceLimit = .seconds(600)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher(.failure(Advice(retryAfter: advised)), .success(7)))
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
-        #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(600)))
-        bench.time.advance(by: .seconds(600))
+        #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(delay)))
+        bench.time.advance(by: .seconds(delay))
         #expect(try await caller.value == 7)
     }
 

@@ -167,7 +167,7 @@ struct CallerGroupTests {
         #expect(callerGroup.remove(1))
         #expect(await leaves.outcome == "CancellationError")
         let comes = try await bench.waitingCaller()
-        bench.store.removeEmptyGroup(callerGroup, id, of: 1)
+        bench.store.engine.removeEmptyGroup(callerGroup, id, of: BoxedKey(1))
         #expect(bench.store.callerGroup(1) === callerGroup)
         try await bench.fetcher.started(count: 1)
         bench.time.advance(by: .seconds(10))
@@ -177,7 +177,7 @@ struct CallerGroupTests {
         // A late notification about a finished group does not affect the next one.
         await bench.store[1].clear()
         let next = try await bench.heldCaller()
-        bench.store.removeEmptyGroup(callerGroup, id, of: 1)
+        bench.store.engine.removeEmptyGroup(callerGroup, id, of: BoxedKey(1))
         try await bench.fetcher.started(count: 2)
         bench.fetcher.release()
         #expect(try await next.value == 2)

@@ -77,14 +77,6 @@ struct CancellationTests {
         #expect(bench.fetcher.startedCount == 1 && bench.fetcher.cancelledCount == 0)
     }
 
-    @Test func `C9: without a grace period an unwanted fetch is canceled at once`() async throws {
-        let bench = Bench(policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
-        let caller = try await bench.heldCaller()
-        await caller.cancelAndWait()
-        try await bench.fetcher.cancelled(count: 1)
-        #expect(bench.liveKeys == 0)
-    }
-
     @Test(arguments: Backing.allCases)
     func `C9: an unwanted fetch runs to completion by policy, and its result is kept`(_ backing: Backing) async throws {
         let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .complete))

@@ -31,8 +31,7 @@ struct ClearingTests {
 
     @Test(arguments: Backing.withCacher)
     func `C6: a load that waits behind the barrier finds no record`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         let clear = try await bench.heldClear()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData(from: .cache) }
         try await bench.callers(1)

@@ -111,15 +111,6 @@ struct ClosingTests {
         #expect(bench.store.engineIsIdle)
     }
 
-    @Test func `C23: a closed store can still be closed with clearing`() async throws {
-        let bench = Bench(.tiered)
-        await bench.store[1].update(10)
-        try await bench.store.close()
-        #expect(bench.cacher.storedCount == 1)
-        try await bench.store.close(clearing: true)
-        #expect(bench.cacher.storedCount == 0)
-    }
-
     @Test(arguments: Backing.withCacher, [false, true])
     func `C23: closing reports a cacher that fails, after everything has ended`(_ backing: Backing, _ clearing: Bool) async throws {
         let bench = Bench(backing)
@@ -135,22 +126,17 @@ struct ClosingTests {
     func `C23: a call inside a call of the own cacher closes the store, and throws instead of waiting for itself`(
         _ place: String, _ clearing: Bool
     ) async throws {
-        let cacher = GatedCacher<Int, Int>()
-        cacher.put(CacheRecord(content: 1, fetchedAt: .now, validator: Validator(notes: "old")), param: 1)
+        let cacher = CallingCacher()
+        cacher.base.put(CacheRecord(content: 1, fetchedAt: .now, validator: Validator(notes: "old")), param: 1)
         let error = WatchedState<StoreError?>(nil)
         let store = WatchedState<Store<Int, Int>?>(nil)
         let close: @Sendable () async -> Void = {
-            do {
-                try await store.current?.close(clearing: clearing)
-            } catch let thrown as StoreError {
-                error.update { $0 = thrown }
-            } catch {
-                Issue.record(error)
-            }
+            let thrown = await #expect(throws: StoreError.self) { try await store.current?.close(clearing: clearing) }
+            error.update { $0 = thrown }
         }
         let scope = CacheScope()
-        let closing = ClosingCacher(base: cacher, onSave: place == "save" ? close : nil)
-        let created = Store(cacher: closing, fetcher: AcceptingFetcher(onAccept: close), scope: scope)
+        if place == "save" { cacher.run(inside: .save, close) }
+        let created = Store(cacher: cacher, fetcher: AcceptingFetcher(onAccept: close), scope: scope)
         store.update { $0 = created }
         defer { store.update { $0 = nil } }
         if place == "save" { await created[1].update(5) } else { _ = await created[1].getData() }
@@ -158,7 +144,7 @@ struct ClosingTests {
         await #expect(throws: StoreError.self) { try await created[1].requireData() }
         // Outside, the call waits for everything.
         try await scope.close(clearing: clearing)
-        #expect(cacher.record(of: 1)?.content == (clearing ? nil : place == "save" ? 5 : 1))
+        #expect(cacher.base.record(of: 1)?.content == (clearing ? nil : place == "save" ? 5 : 1))
     }
 
     @Test func `C23: a canceled call closes the store, and only its wait ends`() async throws {
@@ -328,7 +314,8 @@ struct ClosingTests {
         let scope = CacheScope()
         let removal = WatchedState<Task<Void, any Error>?>(nil)
         let hasReturned = WatchedState(false)
-        let cacher = ClosingCacher(base: GatedCacher<Int, Int>()) {
+        let cacher = CallingCacher()
+        cacher.run(inside: .save) {
             // Detached, so that only the other call is inside the call of the cacher.
             let closing = Task.detached { try await scope.close(clearing: true) }
             removal.update { $0 = closing }
@@ -468,34 +455,11 @@ private final class ScanningCacher: NoticingCacher {
     let expiry = Expiry.never
 
     func load(param: Int) async throws -> CacheRecord<Int>? { nil }
-
     func save(_ record: CacheRecord<Int>, param: Int) async throws {}
-
     func remove(param: Int) async throws {}
-
     func removeAll() async throws {}
-
     func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Int>) -> Void) {}
-
     func settle() async { try? await isScanning.wait { $0 ? nil : () } }
-}
-
-/// A cacher that runs a closure at the end of each save.
-private struct ClosingCacher: Cacher {
-    let base: GatedCacher<Int, Int>
-    let onSave: (@Sendable () async -> Void)?
-
-    var expiry: Expiry { base.expiry }
-
-    func load(param: Int) async throws -> CacheRecord<Int>? { try await base.load(param: param) }
-
-    func save(_ record: CacheRecord<Int>, param: Int) async throws {
-        try await base.save(record, param: param)
-        await onSave?()
-    }
-
-    func remove(param: Int) async throws { try await base.remove(param: param) }
-    func removeAll() async throws { try await base.removeAll() }
 }
 
 /// A fetcher that runs a closure before it accepts a saved version.

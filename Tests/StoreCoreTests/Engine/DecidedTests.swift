@@ -7,19 +7,6 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct DecidedTests {
-    @Test(arguments: Backing.allCases)
-    func `valid content is returned at once, even while a refresh runs`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(7)
-        bench.fetcher.hold()
-        let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
-        try await bench.fetcher.started(count: 1)
-        #expect(try await bench.store[1].requireData() == 7)
-        #expect(try await bench.store[1].requireData(from: .cache) == 7)
-        bench.fetcher.release()
-        await refresh.value
-    }
-
     @Test(arguments: Backing.withCacher)
     func `a load that throws is a miss and an event, and fails a request for the cache only`(_ backing: Backing) async throws {
         let bench = Bench(backing, reports: true)
@@ -87,8 +74,7 @@ struct DecidedTests {
     @Test(arguments: Backing.withCacher)
     func `a cacher that cannot list its keys is an error, thrown after live keys were invalidated`(_ backing: Backing) async throws {
         let bench = Bench(backing, listsKeys: false)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
         #expect(error?.code == .cannotEnumerate)
         try await observer.next { $0.content == 1 }
@@ -116,28 +102,5 @@ struct DecidedTests {
         _ = try await Self.$mark.withValue("caller") { try await Task(priority: .utility) { try await store[1].requireData() }.value }
         #expect(seen.current?.0 == "none")
         #expect((seen.current?.1 ?? .background) >= .utility)
-    }
-
-    @Test(arguments: Backing.allCases)
-    func `prefetch counts as a wanting caller and leaves no key live`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[3].update(7)
-        bench.fetcher.hold()
-        bench.store.prefetch(1...3)
-        try await bench.fetcher.started(count: 2)
-        bench.time.advance(by: .seconds(60))
-        await bench.store[1].invalidate()
-        try await bench.fetcher.started(count: 3)
-        bench.fetcher.release()
-        try await bench.idle()
-        #expect(bench.fetcher.startedCount == 3)
-        for key in 1...2 { #expect(await bench.store[key].getData(from: .cache) != nil) }
-    }
-
-    @Test func `an error of the fetcher reaches the caller unchanged`() async throws {
-        struct Own: Error, Equatable { var number: Int }
-        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Own(number: 42) })
-        await #expect(throws: Own(number: 42)) { try await bench.store[1].requireData() }
-        #expect(await bench.store[1].getData() == nil)
     }
 }

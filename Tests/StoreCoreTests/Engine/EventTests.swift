@@ -7,27 +7,6 @@ import StoreTrials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct EventTests {
-    @Test(arguments: Backing.allCases)
-    func `C17: events are numbered from one without gaps`(_ backing: Backing) async throws {
-        let bench = Bench(backing, expiry: .after(.zero), reports: true)
-        let tasks = (0..<500).map { number in
-            Task { [handle = bench.store[number % 7]] in
-                switch number % 4 {
-                case 0: await handle.update(number)
-                case 1: await handle.refresh()
-                case 2: await handle.clear()
-                default: _ = await handle.getData()
-                }
-            }
-        }
-        for task in tasks { await task.value }
-        try await bench.idle()
-        // The hook is called after the lock is released, so the last events may be on their way.
-        try await bench.allEvents()
-        let numbers = bench.events.all.map(\.number)
-        #expect(numbers == Array(1...UInt64(numbers.count)))
-    }
-
     @Test func `C17: a miss, its fetch and its save are reported, then a hit`() async throws {
         let bench = Bench(.plain, reports: true)
         let first = try await bench.heldCaller()
@@ -110,20 +89,5 @@ struct EventTests {
         let store = Store<Int, Int>(cacher: MemoryCacher(limit: 2), onEvent: events.append) { $0 }
         for key in 1...5 { _ = try await store[key].requireData() }
         try await until("three evictions are reported") { events.names.count { $0 == "evicted" } == 3 }
-    }
-
-    @Test func `C17: the hook is called outside all locks and may use the store`() async throws {
-        let box = WatchedState<Store<Int, Int>?>(nil)
-        let store = Store<Int, Int>(
-            cacher: MemoryCacher(),
-            onEvent: { event in
-                guard event.param == 1 else { return }
-                box.current?.prefetch([2])
-            }
-        ) { $0 }
-        box.update { $0 = store }
-        #expect(try await store[1].requireData() == 1)
-        #expect(try await store[2].requireData() == 2)
-        box.update { $0 = nil }
     }
 }

@@ -14,18 +14,17 @@ struct FetchContextTests {
     /// A fetcher that records the task-local value of each fetch, and can be held.
     private final class Tracer: TwoWayPaginationFetcher {
         private let seen = WatchedState<[String]>([])
-        private let script: ScriptedPaginationFetcher<Int, Int>
+        let fetches: ScriptedPaginationFetcher<Int, Int>
 
-        init(_ script: ScriptedPaginationFetcher<Int, Int> = .init { .page([$0.number], nextKey: "n", prevKey: "p") }) {
-            self.script = script
+        init(_ fetches: ScriptedPaginationFetcher<Int, Int> = .init { .page([$0.number], nextKey: "n", prevKey: "p") }) {
+            self.fetches = fetches
         }
 
         var spans: [String] { seen.current }
-        var fetches: ScriptedPaginationFetcher<Int, Int> { script }
 
         func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Int]> {
             seen.update { $0.append(FetchContextTests.span) }
-            return try await script.respond(to: request)
+            return try await fetches.respond(to: request)
         }
 
         // These are never called, because `respond(to:)` handles every request.
@@ -35,13 +34,13 @@ struct FetchContextTests {
     }
 
     private func lists(
-        _ tracer: Tracer, _ backing: Backing = .memory, time: ManualTime = ManualTime(), _ change: (inout StorePolicy) -> Void = { _ in }
+        _ tracer: Tracer, _ backing: Backing = .memory, over cacher: GatedCacher<Int, [Int]> = GatedCacher(),
+        time: ManualTime = ManualTime(), _ change: (inout StorePolicy) -> Void = { _ in }
     ) -> PaginationStore<Int, Int> {
         var policy = StorePolicy(minimumInterval: .zero, fetchContext: .firstCaller)
         change(&policy)
-        let cacher = GatedCacher<Int, [Int]>()
         return switch backing {
-        case .memory: PaginationStore(cacher: MemoryCacher(), fetcher: tracer, policy: policy, time: time)
+        case .memory: PaginationStore(cacher: MemoryCacher(expiry: cacher.expiry), fetcher: tracer, policy: policy, time: time)
         case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: tracer, policy: policy, time: time)
         case .plain: PaginationStore(cacher: cacher, fetcher: tracer, policy: policy, time: time)
         }
@@ -109,11 +108,7 @@ struct FetchContextTests {
     @Test(arguments: Backing.withCacher)
     func `C22: callers that wait for the cache read get the values of the first of them`(_ backing: Backing) async throws {
         let (tracer, cacher) = (Tracer(), GatedCacher<Int, [Int]>())
-        let policy = StorePolicy(fetchContext: .firstCaller)
-        let lists =
-            backing == .plain
-            ? PaginationStore(cacher: cacher, fetcher: tracer, policy: policy)
-            : PaginationStore(cacher: TieredCacher(over: cacher), fetcher: tracer, policy: policy)
+        let lists = lists(tracer, backing, over: cacher)
         cacher.hold(.load)
         let first = traced("first") { try await lists[1].requireData() }
         try await until("the first caller waits") { lists.waiting(1) == 1 }
@@ -180,9 +175,7 @@ struct FetchContextTests {
 
     @Test func `C10, C22: a fetch after expiry has no values`() async throws {
         let (tracer, time) = (Tracer(), ManualTime())
-        let policy = StorePolicy(revalidatesOnExpiry: true, fetchContext: .firstCaller)
-        let lists = PaginationStore(
-            cacher: MemoryCacher<Int, [Int]>(expiry: .after(.seconds(60))), fetcher: tracer, policy: policy, time: time)
+        let lists = lists(tracer, over: GatedCacher(expiry: .after(.seconds(60))), time: time) { $0.revalidatesOnExpiry = true }
         let observing = traced("observer") { for await _ in lists[1].publish() {} }
         try await time.advance(by: .seconds(61), sleepers: 1)
         try await until("the content is fetched again") { tracer.spans.count == 2 }

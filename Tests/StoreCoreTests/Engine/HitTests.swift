@@ -27,15 +27,14 @@ struct HitTests {
     @Test(arguments: [Backing.memory, .tiered])
     func `a hit in memory does not suspend during a refresh with observers`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         try await bench.fetcher.started(count: 1)
         #expect(try await CountingActor().jobs(bench.store[1], times: 1_000) == 0)
         bench.fetcher.release()
         await refresh.value
+        withExtendedLifetime(observer) {}
     }
 
     @Test func `a miss suspends, and so do hits without memory`() async throws {
@@ -62,13 +61,5 @@ struct HitTests {
         _ = await caller.jobCount
         proceed()
         #expect(try await jobs.value > 1)
-    }
-
-    @Test func `C14: a hit includes pending mutations`() async throws {
-        let bench = Bench()
-        await bench.store[1].update(7)
-        let during = try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await bench.store[1].requireData() }
-        #expect(during == 8)
-        #expect(try await bench.store[1].requireData() == 8)
     }
 }

@@ -78,25 +78,21 @@ struct LoopTests {
         withExtendedLifetime(observer) {}
     }
 
-    @Test func `C10: content that expires at once is fetched again after the shortest interval`() async throws {
-        let bench = Bench(expiry: .after(.nanoseconds(1)), policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero))
+    @Test(arguments: [(Duration.nanoseconds(1), Duration.milliseconds(100)), (.milliseconds(150), .milliseconds(150))])
+    func `C10: content is fetched again after its lifetime, and at the earliest after the shortest interval`(
+        _ lifetime: Duration, _ distance: Duration
+    ) async throws {
+        let bench = Bench(expiry: .after(lifetime), policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero))
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
             try await observer.next { $0.summary == "completed(\(number))" }
-            try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100)) }
-            bench.time.advance(by: .milliseconds(99))
+            try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: distance) }
+            bench.time.advance(by: distance - .milliseconds(1))
             for _ in 0..<100 { await Task.yield() }
             #expect(bench.fetcher.startedCount == number)
             bench.time.advance(by: .milliseconds(1))
         }
         try await observer.next { $0.summary == "completed(4)" }
-    }
-
-    @Test func `C10: a lifetime longer than the shortest interval is respected exactly`() async throws {
-        let bench = Bench(expiry: .after(.milliseconds(150)), policy: StorePolicy(revalidatesOnExpiry: true, minimumInterval: .zero))
-        let observer = try await observeCompleted(bench.store[1].publish())
-        try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(150)) }
-        withExtendedLifetime(observer) {}
     }
 
     /// A trigger that never suspends.

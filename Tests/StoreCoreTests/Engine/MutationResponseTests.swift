@@ -14,16 +14,10 @@ struct MutationResponseTests {
         var edition = 0
     }
 
-    private func observed(_ bench: Bench) async throws -> RecordingObserver<Int> {
-        await bench.store[1].update(10)
-        let observer = try await observeFirst(bench.store[1].publish())
-        return observer
-    }
-
     @Test(arguments: Backing.allCases)
     func `C14: content returned by a mutation is accepted and saved, and no fetch runs`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        let observer = try await observed(bench)
+        let observer = try await bench.observeUpdate(10)
         #expect(
             try await bench.store[1].mutate {
                 $0 += 1
@@ -39,7 +33,7 @@ struct MutationResponseTests {
 
     @Test func `C14: consecutive mutations that return content cause no fetch, and overlapping ones cause one`() async throws {
         let bench = Bench()
-        let observer = try await observed(bench)
+        let observer = try await bench.observeUpdate(10)
         for number in 1...5 { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { 10 + number } }
         #expect(bench.fetcher.startedCount == 0)
         let works = (0..<5).map { _ in HeldRequest<Int>() }
@@ -59,7 +53,7 @@ struct MutationResponseTests {
     @Test(arguments: Change.allCases)
     func `C14: a response older than a change is not accepted, and the key is fetched once`(_ change: Change) async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1_000) })
-        let observer = try await observed(bench)
+        let observer = try await bench.observeUpdate(10)
         let work = HeldRequest<Int>()
         let task = Task { try await bench.store[1].mutate(optimistically: { $0 += 1 }) { try await work.run() } }
         try await work.hasBegun()
@@ -83,7 +77,7 @@ struct MutationResponseTests {
     @Test(arguments: [true, false])
     func `C14: the policy can turn off the fetch after the last mutation`(_ succeeds: Bool) async throws {
         let bench = Bench(policy: StorePolicy(revalidatesAfterMutation: false))
-        let observer = try await observed(bench)
+        let observer = try await bench.observeUpdate(10)
         _ = try? await bench.store[1].mutate(optimistically: { $0 += 1 }) { if !succeeds { throw Offline() } }
         try await observer.next { $0.summary == (succeeds ? "completed(11)" : "completed(10)") }
         #expect(try await bench.store[1].requireData() == (succeeds ? 11 : 10))
@@ -92,7 +86,7 @@ struct MutationResponseTests {
 
     @Test func `C14: a fetch dropped by a mutation is repeated, even if the policy turns off fetches after mutations`() async throws {
         let bench = Bench(policy: StorePolicy(revalidatesAfterMutation: false))
-        let observer = try await observed(bench)
+        let observer = try await bench.observeUpdate(10)
         bench.fetcher.hold()
         await bench.store[1].invalidate()
         try await bench.fetcher.started(count: 1)
@@ -192,21 +186,13 @@ struct MutationResponseTests {
     @Test func `C14: an element accepted beneath a pending mutation does not apply a confirmed change twice`() async throws {
         let list = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }[1]
         await list.update([Post(id: 1), Post(id: 2)])
-        let gate = WatchedState(false)
-        let begun = WatchedState(false)
-        let slow = Task {
-            try await list.mutate(element: 2) {
-                $0.likes += 1
-            } perform: {
-                begun.update { $0 = true }
-                try await gate.wait { $0 ? () : nil }
-            }
-        }
-        try await begun.wait { $0 ? () : nil }
+        let work = HeldRequest<Void>()
+        let slow = Task { try await list.mutate(element: 2, optimistically: { $0.likes += 1 }) { try await work.run() } }
+        try await work.hasBegun()
         try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) {}
         try await list.mutate(element: 1, optimistically: { $0.likes += 1 }) { Post(id: 1, likes: 2) }
         #expect(try await list.requireData()[0].likes == 2)
-        gate.update { $0 = true }
+        work.end(.success(()))
         try await slow.value
         #expect(try await list.requireData()[0].likes == 2)
     }

@@ -238,7 +238,7 @@ struct OwnCacherTests {
 }
 
 /// A cacher that runs a closure once, inside one of its calls.
-private final class CallingCacher: Cacher {
+final class CallingCacher: Cacher {
     typealias Operation = GatedCacher<Int, Int>.Operation
 
     let base = GatedCacher<Int, Int>()

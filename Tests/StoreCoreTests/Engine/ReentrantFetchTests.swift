@@ -27,19 +27,11 @@ struct ReentrantFetchTests {
 
     /// Waits for a task's result, and fails if the task hangs.
     private func end(_ task: Task<Int, any Error>, _ name: String) async throws -> String {
-        let ended = WatchedState<String?>(nil)
-        Task {
-            let outcome: String
-            switch await task.result {
-            case .success(let value): outcome = "\(value)"
-            case .failure(let error as StoreError): outcome = error.code.rawValue
-            case .failure(let error): outcome = "\(type(of: error))"
-            }
-            ended.update { $0 = outcome }
+        do {
+            return "\(try await task.value(of: "\(name) ends"))"
+        } catch let error as StoreError {
+            return error.code.rawValue
         }
-        defer { task.cancel() }
-        try await until("\(name) ends") { ended.current != nil }
-        return ended.current ?? ""
     }
 
     enum Wait: CaseIterable, Sendable { case both, origin, get, refresh, validate, observe, child, unstructured }

@@ -6,19 +6,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct RetryTests {
-    struct Advice: FailureAdvising {
-        var failureKind = FailureKind.transient
-        var retryAfter: Duration?
-        var attempts = 1
-    }
-
     private static let policy = StorePolicy(retry: .exponential(attempts: 3, base: .seconds(8)))
-
-    @Test func `C12: without a policy a failure is not retried`() async throws {
-        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
-        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
-        #expect(bench.fetcher.startedCount == 1)
-    }
 
     @Test func `C12: a transient failure is retried after a jittered delay without publishing a state`() async throws {
         let bench = Bench(
@@ -48,15 +36,6 @@ struct RetryTests {
         #expect(Set(delays).count > 16)
         try await bench.time.advance(by: .seconds(60), sleepers: 32)
         try await bench.idle()
-    }
-
-    @Test func `C12: a delay given by the origin is used exactly`() async throws {
-        let bench = Bench(policy: Self.policy, fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
-        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
-        try await bench.time.sleepers(atLeast: 1)
-        #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(90)))
-        bench.time.advance(by: .seconds(90))
-        #expect(try await caller.value == 7)
     }
 
     @Test(arguments: [Advice(failureKind: .permanent), Advice(failureKind: .fatal), Advice(failureKind: .cancelled), Advice(attempts: 2)])

@@ -70,8 +70,7 @@ struct SavingTests {
 
     @Test(arguments: Backing.withCacher)
     func `C6: a record that failed to save stays readable`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
         #expect(bench.cacher.record(of: 1)?.content == 3)
@@ -84,16 +83,6 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: readers find no content after a failed removal`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(70)
-        bench.cacher.fail(.remove)
-        await bench.store[1].clear()
-        #expect(bench.cacher.record(of: 1)?.content == 70)
-        await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
-    }
-
-    @Test(arguments: Backing.withCacher)
     func `C6: a save inherits no caller's cancellation`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
@@ -103,29 +92,6 @@ struct SavingTests {
         bench.cacher.release()
         try await bench.idle()
         #expect(bench.cacher.record(of: 1)?.content == 70 && bench.cacher.breaches == [])
-    }
-
-    @Test(arguments: Backing.withCacher)
-    func `C6: calls for a key never overlap`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        var tasks: [Task<Void, Never>] = []
-        for round in 0..<200 {
-            let handle = bench.store[round % 3]
-            tasks.append(
-                Task {
-                    switch round % 5 {
-                    case 0: await handle.update(round)
-                    case 1: await handle.clear()
-                    case 2: await handle.refresh()
-                    case 3: await handle.invalidate()
-                    default: _ = await handle.getData()
-                    }
-                })
-            if round % 50 == 49 { tasks.append(Task { [store = bench.store] in try? await store.clear() }) }
-        }
-        for task in tasks { await task.value }
-        try await bench.idle()
-        #expect(bench.cacher.breaches == [])
     }
 
     @Test(arguments: Backing.withCacher)
@@ -150,8 +116,7 @@ struct SavingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: unstorable content is kept only while it is wanted`(_ backing: Backing) async throws {
         let secret = Freshness(storage: .forbidden)
-        let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) })
-        bench.cacher.put(bench.record(70), param: 1)
+        let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) }, saved: 70)
         let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
         try await observer.next { $0.summary == "completed(1)" }
         #expect(try await bench.store[1].requireData() == 1)

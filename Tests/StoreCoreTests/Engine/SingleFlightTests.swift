@@ -84,16 +84,6 @@ struct SingleFlightTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test func `C1: each key has its own fetch`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        let callers = (1...50).map { key in Task { [handle = bench.store[key]] in try await handle.requireData() } }
-        try await bench.fetcher.started(count: 50)
-        bench.fetcher.release()
-        for caller in callers { _ = try await caller.value }
-        #expect(Set(bench.fetcher.requests.map(\.param)).count == 50)
-    }
-
     @Test(arguments: Backing.allCases, Clumsy.spreads)
     func `C1: keys with equal hash values are distinct`(_ backing: Backing, _ spread: Int) async throws {
         let fetcher = ScriptedFetcher<Clumsy, Int> { .success($0.param.id) }
@@ -112,19 +102,6 @@ struct SingleFlightTests {
             let expected = key.id.isMultiple(of: 3) ? nil : key.id % 3 == 1 ? -key.id : key.id
             #expect(await store[key].getData(from: .cache) == expected)
         }
-    }
-
-    @Test func `C1: each new epoch starts a new fetch`() async throws {
-        let bench = Bench()
-        let caller = try await bench.heldCaller()
-        for epoch in 2...4 {
-            await bench.store[1].invalidate()
-            try await bench.fetcher.started(count: epoch)
-        }
-        try await bench.fetcher.cancelled(count: 3)
-        bench.fetcher.release()
-        #expect(try await caller.value == 4)
-        #expect(bench.fetcher.startedCount == 4)
     }
 
     @Test func `C1: callers after the end of a fetch are hits`() async throws {

@@ -8,8 +8,6 @@ import Trials
 /// The soft limit of a fetch, after which callers get stale content.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct SlowFetchTests {
-    private struct Advised: FailureAdvising { var failureKind: FailureKind }
-
     /// A bench with content for key 1 that expired long ago, and with a fetcher that holds its fetches.
     private func slow(
         _ backing: Backing = .memory, freshness: Freshness = .unspecified, reports: Bool = false,
@@ -98,7 +96,7 @@ struct SlowFetchTests {
         let bench = Bench(
             expiry: .after(.seconds(60)), policy: StorePolicy(staleAfter: .seconds(2)),
             fetcher: ScriptedFetcher { request in
-                if request.number == 2 { throw Advised(failureKind: kind) }
+                if request.number == 2 { throw Advice(failureKind: kind) }
                 return .success(request.number)
             })
         #expect(try await bench.store[1].requireData() == 1)

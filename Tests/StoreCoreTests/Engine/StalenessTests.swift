@@ -20,8 +20,7 @@ struct StalenessTests {
     @Test(arguments: Backing.allCases, Clearing.allCases)
     func `C2: clearing a wanted key starts a fetch`(_ backing: Backing, _ clearing: Clearing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         try await clear(bench, clearing)
         try await bench.fetcher.started(count: 1)
@@ -42,23 +41,10 @@ struct StalenessTests {
         await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
     }
 
-    @Test func `C2: no loading state remains after an update during a fetch`() async throws {
-        let bench = Bench()
-        bench.fetcher.hold()
-        let observer = try await observeFirst(bench.store[1].publish())
-        await bench.store[1].update(7)
-        _ = try await observer.states(count: 2)
-        try await bench.fetcher.cancelled(count: 1)
-        bench.fetcher.release()
-        try await bench.fetcher.ended(count: 1)
-        #expect(observer.summary == "loading(nil) completed(7)")
-    }
-
     @Test(arguments: Backing.allCases)
     func `C3: a refresh keeps the old content in the loading state`(_ backing: Backing) async throws {
         let bench = Bench(backing)
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
         _ = try await observer.states(count: 2)
@@ -120,8 +106,6 @@ struct StalenessTests {
         }
     }
 
-    private struct Advised: FailureAdvising { var failureKind: FailureKind }
-
     private struct Judged: FailureAdvising {
         var failureKind: FailureKind
         var allowsStale: Bool
@@ -130,8 +114,8 @@ struct StalenessTests {
     /// Errors, and whether expired content may be served in their place.
     private static let failures: [(error: any Error, isServed: Bool)] = [
         (Offline(), true), (CancellationError(), true),
-        (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
-        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false),
+        (Advice(failureKind: .transient), true), (Advice(failureKind: .cancelled), true),
+        (Advice(failureKind: .permanent), false), (Advice(failureKind: .fatal), false),
         (Judged(failureKind: .transient, allowsStale: false), false), (Judged(failureKind: .permanent, allowsStale: true), true),
     ]
 
@@ -165,7 +149,7 @@ struct StalenessTests {
     @Test func `C3, C12: a failure that is held off still says whether stale content may be served`() async throws {
         let policy = StorePolicy(staleIfError: .seconds(60), errorExpiry: .seconds(60))
         for kind in [FailureKind.transient, .permanent] {
-            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advice(failureKind: kind) }
             let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
             await bench.store[1].update(7)
             bench.time.advance(by: .seconds(15))
@@ -174,7 +158,7 @@ struct StalenessTests {
             if kind == .transient {
                 #expect(try await bench.store[1].requireData() == 7)
             } else {
-                await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+                await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
             }
             #expect(bench.fetcher.startedCount == 1)
             try await observer.stopAndLeave()
@@ -186,7 +170,7 @@ struct StalenessTests {
         async throws
     {
         let policy = StorePolicy(staleWhileRevalidate: .seconds(60), errorExpiry: errorExpiry)
-        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advice(failureKind: kind) }
         let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
         await bench.store[1].update(7)
         bench.time.advance(by: .seconds(15))
@@ -197,7 +181,7 @@ struct StalenessTests {
         if kind == .transient {
             #expect(try await bench.store[1].requireData() == 7)
         } else {
-            await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
             // What the origin gives again is content again.
             await bench.store[1].update(8)
             bench.time.advance(by: .seconds(15))
@@ -209,8 +193,7 @@ struct StalenessTests {
     @Test(arguments: Backing.allCases)
     func `C4: a failed refresh keeps the last content`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
-        await bench.store[1].update(7)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(7)
         await bench.store[1].refresh()
         try await observer.next { $0.error != nil }
         #expect(observer.states.last?.summary == "error(Offline,7)")

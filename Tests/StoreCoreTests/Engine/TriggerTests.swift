@@ -21,8 +21,7 @@ struct TriggerTests {
 
     @Test func `C16: bursts of triggers coalesce`() async throws {
         let bench = Bench()
-        await bench.store[1].update(0)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(0)
         let bells = [Bell(), Bell()]
         for bell in bells { bench.store.revalidate(on: bell) }
         bench.fetcher.hold()
@@ -45,8 +44,7 @@ struct TriggerTests {
     @Test(arguments: [false, true])
     func `C16: the end or an error of a sequence ends only that trigger`(_ fails: Bool) async throws {
         let bench = Bench()
-        await bench.store[1].update(0)
-        let observer = try await observeFirst(bench.store[1].publish())
+        let observer = try await bench.observeUpdate(0)
         let (ending, lasting) = (Bell(), Bell())
         bench.store.revalidate(on: ending)
         bench.store.revalidate(on: lasting)

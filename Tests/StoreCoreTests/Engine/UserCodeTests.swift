@@ -45,8 +45,7 @@ struct UserCodeTests {
     @Test func `L3: a change of a live value that calls its own store ends the program with the reason`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let bench = LiveBench()
-            let observer = bench.observe()
-            try await bench.feed.send(.content("a"))
+            let observer = try await bench.observe(sending: .content("a"))
             try await observer.next { $0.isCompleted }
             try await bench.feed.send(.change { _ in bench.store.prefetch([2]) })
             try await observer.next { $0.error != nil }

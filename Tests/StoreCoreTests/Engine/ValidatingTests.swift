@@ -39,19 +39,18 @@ struct ValidatingTests {
         #expect(bench.fetcher.startedCount == 3)
     }
 
-    @Test func `C12: errorExpiry holds off validate() but not refresh()`() async throws {
+    @Test(arguments: [false, true])
+    func `C12: errorExpiry holds off validate() until it has passed, but not refresh()`(_ hasPassed: Bool) async throws {
         let (bench, observer) = try await failedBench(errorExpiry: .seconds(30))
         await bench.store[1].validate()
         #expect(bench.fetcher.startedCount == 2)
-        await bench.store[1].refresh()
+        if hasPassed {
+            bench.time.advance(by: .seconds(30))
+            await bench.store[1].validate()
+        } else {
+            await bench.store[1].refresh()
+        }
         #expect(bench.fetcher.startedCount == 3)
-        try await observer.next { $0.summary == "completed(3)" }
-    }
-
-    @Test func `C12: validate() fetches after errorExpiry`() async throws {
-        let (bench, observer) = try await failedBench(errorExpiry: .seconds(30))
-        bench.time.advance(by: .seconds(30))
-        await bench.store[1].validate()
         try await observer.next { $0.summary == "completed(3)" }
     }
 

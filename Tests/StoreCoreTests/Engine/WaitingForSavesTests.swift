@@ -57,14 +57,13 @@ struct WaitingForSavesTests {
     func `C6: waitUntilSaved() calls no cacher if everything is saved`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         try await asked.wait(bench)
-        await bench.store[1].update(7)
-        let observer = RecordingObserver(bench.store[1].publish())
-        _ = try await observer.states(count: 1)
+        let observer = try await bench.observeUpdate(7)
         let calls = bench.cacher.calls.count
         try await asked.wait(bench)
         #expect(bench.cacher.calls.count == calls && bench.registered() == 0 && bench.liveKeys == 1)
         try await asked.wait(bench, 2)
         #expect(bench.liveKeys == 1)
+        withExtendedLifetime(observer) {}
     }
 
     @Test(arguments: Asked.allCases)
@@ -164,54 +163,38 @@ struct WaitingForSavesTests {
         #expect(await bench.store[1].getData(from: .cache) != nil, "the content is lost")
     }
 
-    @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: each call retries a failed save at once`(_ backing: Backing, _ asked: Asked) async throws {
-        let bench = Bench(backing)
-        bench.cacher.fail(.save)
-        await bench.store[1].update(7)
-        for count in 2...3 {
-            await #expect(throws: StoreError.self) { try await asked.wait(bench) }
-            #expect(bench.cacher.calls(.save).count == count && bench.liveKeys == 1)
+    @Test(arguments: [GatedCacher<Int, Int>.Operation.save, .remove, .load], Asked.allCases)
+    func `C5, C6: each call retries a failed save, removal or read for an invalidation at once`(
+        _ failing: GatedCacher<Int, Int>.Operation, _ asked: Asked
+    ) async throws {
+        for backing in Backing.withCacher {
+            let bench = Bench(backing, saved: 3)
+            bench.cacher.fail(failing)
+            switch failing {
+            case .load: await bench.store[1].invalidate()
+            case .remove:
+                await bench.store[1].update(7)
+                await bench.store[1].clear()
+            default: await bench.store[1].update(7)
+            }
+            for count in 2...(failing == .save ? 3 : 2) {
+                await #expect(throws: StoreError.self) { try await asked.wait(bench) }
+                #expect(bench.liveKeys == 1)
+                if failing == .save { #expect(bench.cacher.calls(.save).count == count) }
+            }
+            bench.cacher.recover()
+            try await asked.wait(bench)
+            let record = bench.cacher.record(of: 1)
+            #expect(record?.content == (failing == .save ? 7 : failing == .load ? 3 : nil))
+            #expect(record?.isInvalidated == (failing == .remove ? nil : failing == .load))
+            #expect(bench.cacher.breaches == [])
+            try await bench.idle()
         }
-        bench.cacher.recover()
-        try await asked.wait(bench)
-        #expect(bench.cacher.record(of: 1)?.content == 7 && bench.cacher.breaches == [])
-        try await bench.idle()
-    }
-
-    @Test(arguments: Backing.withCacher)
-    func `C6: waitUntilSaved() repeats a failed removal`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        await bench.store[1].update(7)
-        bench.cacher.fail(.remove)
-        await bench.store[1].clear()
-        await #expect(throws: StoreError.self) { try await bench.store.waitUntilSaved() }
-        bench.cacher.recover()
-        try await bench.store.waitUntilSaved()
-        #expect(bench.cacher.record(of: 1) == nil)
-        try await bench.idle()
-    }
-
-    @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C5, C6: waitUntilSaved() repeats an invalidation of a record that could not be read`(_ backing: Backing, _ asked: Asked)
-        async throws
-    {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
-        bench.cacher.fail(.load)
-        await bench.store[1].invalidate()
-        await #expect(throws: StoreError.self) { try await asked.wait(bench) }
-        #expect(bench.liveKeys == 1)
-        bench.cacher.recover()
-        try await asked.wait(bench)
-        #expect(bench.cacher.record(of: 1)?.content == 3 && bench.cacher.record(of: 1)?.isInvalidated == true)
-        try await bench.idle()
     }
 
     @Test(arguments: Backing.withCacher)
     func `C5, C6: waitUntilSaved() awaits an invalidation in progress`(_ backing: Backing) async throws {
-        let bench = Bench(backing)
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(backing, saved: 3)
         bench.cacher.hold(.load)
         let invalidation = Task { await bench.store[1].invalidate() }
         try await bench.cacher.began(.load)
@@ -224,8 +207,7 @@ struct WaitingForSavesTests {
     }
 
     @Test func `C5, C6: waitUntilSaved() throws if an invalidation cannot be saved yet`() async throws {
-        let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) })
-        bench.cacher.put(bench.record(3), param: 1)
+        let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) }, saved: 3)
         bench.cacher.fail(.load)
         await bench.store[1].invalidate()
         bench.cacher.recover()

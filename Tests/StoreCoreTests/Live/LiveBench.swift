@@ -30,6 +30,13 @@ final class LiveBench: Sendable {
         RecordingObserver(store[param].publish(forceRefresh: forceRefresh))
     }
 
+    /// Observes key 1, and lets its stream deliver a value.
+    func observe(sending value: LiveValue<String>) async throws -> RecordingObserver<String> {
+        let observer = observe()
+        try await feed.send(value)
+        return observer
+    }
+
     /// The time of the next step of the only live key that no fact causes.
     var nextWake: MonotonicInstant? { store.engine.state.withLock { $0.live.values.first?.value.machine.nextWake } }
 
@@ -42,6 +49,28 @@ final class LiveBench: Sendable {
     func callers(_ count: Int, of param: Int = 1) async throws {
         try await until("\(count) callers wait") { self.store.waiting(param) == count }
     }
+}
+
+/// An origin whose streams call a closure for each value, with the key and the number of the value.
+struct ClosureLiveFetcher<Content: Sendable>: LiveFetcher {
+    let value: @Sendable (_ param: Int, _ number: Int) async throws -> LiveValue<Content>?
+
+    init(_ value: @escaping @Sendable (_ param: Int, _ number: Int) async throws -> LiveValue<Content>?) { self.value = value }
+
+    struct Values: AsyncSequence, AsyncIteratorProtocol {
+        let fetcher: ClosureLiveFetcher
+        let param: Int
+        var number = 0
+
+        func makeAsyncIterator() -> Values { self }
+
+        mutating func next() async throws -> LiveValue<Content>? {
+            number += 1
+            return try await fetcher.value(param, number)
+        }
+    }
+
+    func values(param: Int, after last: Validator?) -> Values { Values(fetcher: self, param: param) }
 }
 
 extension Validator {

@@ -13,8 +13,7 @@ struct LiveEpochTests {
         _ change: Change, _ cancellation: ScriptedCancellation
     ) async throws {
         let bench = LiveBench(.tiered, cancellation: cancellation)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a", Validator("1")))
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
         try await observer.sees("completed(a)")
         let changing = Task { [handle = bench.store[1]] in
             switch change {
@@ -33,6 +32,8 @@ struct LiveEpochTests {
         try await bench.feed.send(.content("b"), on: 2)
         try await observer.sees("completed(b)")
         try await changing.value
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 1)?.content == "b")
         #expect(!observer.summary.contains("old"))
         #expect(bench.feed.connections.map(\.last) == [nil, change == .clear || change == .clearAll ? nil : Validator("1")])
     }
@@ -40,8 +41,7 @@ struct LiveEpochTests {
     @Test(arguments: Backing.allCases)
     func `L3: an update leaves the stream running, and its next content replaces the update`(_ backing: Backing) async throws {
         let bench = LiveBench(backing)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a", Validator("1")))
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
         await bench.store[1].update("mine")
         try await observer.sees("completed(mine)")
         #expect(try await bench.store[1].requireData(from: .origin) == "mine")
@@ -53,8 +53,7 @@ struct LiveEpochTests {
     @Test(arguments: Backing.allCases)
     func `L3: a change after an update applies to the last value of the stream`(_ backing: Backing) async throws {
         let bench = LiveBench(backing)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bench.feed.send(.change { $0 += "b" })
         await bench.store[1].update("mine")
         await bench.store[1].update { $0 += "!" }
@@ -80,8 +79,7 @@ struct LiveEpochTests {
     @Test(arguments: Backing.allCases, [true, false])
     func `L3: a mutation leaves the stream running and refetches nothing`(_ backing: Backing, _ succeeds: Bool) async throws {
         let bench = LiveBench(backing)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         let gate = Gate()
         let mutation = Task { [handle = bench.store[1]] in
             try await handle.mutate(optimistically: { $0 += "+" }) {
@@ -128,8 +126,7 @@ struct LiveEpochTests {
 
     @Test func `L3: after a reconnection, a change applies to the stream's own last value`() async throws {
         let bench = LiveBench(policy: .reconnecting())
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a", Validator("1")))
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
         await bench.store[1].update("mine")
         try await bench.feed.end(throwing: Lost())
         try await observer.sees("error(\(Lost()),mine)")

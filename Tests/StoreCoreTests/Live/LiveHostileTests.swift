@@ -10,28 +10,13 @@ import StoreTrials
 struct LiveHostileTests {
     @TaskLocal static var span = "none"
 
-    /// An origin whose connections run a closure before their one value, and stay connected after it.
-    private struct Meddler: LiveFetcher {
-        let before: @Sendable (_ key: Int) async throws -> Int
-
-        struct Values: AsyncSequence, AsyncIteratorProtocol {
-            let key: Int
-            let before: @Sendable (_ key: Int) async throws -> Int
-            var isDone = false
-
-            func makeAsyncIterator() -> Values { self }
-
-            mutating func next() async throws -> LiveValue<Int>? {
-                guard isDone else {
-                    isDone = true
-                    return .content(try await before(key))
-                }
-                try await untilCanceled()
-                return nil
-            }
+    /// Creates an origin whose connections run a closure before their one value, and stay connected after it.
+    private func meddler(_ before: @escaping @Sendable (_ key: Int) async throws -> Int) -> ClosureLiveFetcher<Int> {
+        ClosureLiveFetcher { key, number in
+            if number == 1 { return .content(try await before(key)) }
+            try await untilCanceled()
+            return nil
         }
-
-        func values(param: Int, after last: Validator?) -> Values { Values(key: param, before: before) }
     }
 
     enum Writing: CaseIterable, Sendable { case clear, clearAll, invalidate, update, mutate }
@@ -41,7 +26,7 @@ struct LiveHostileTests {
         let time = ManualTime()
         let stores = WatchedState<Store<Int, Int>?>(nil)
         let count = WatchedState(0)
-        let meddler = Meddler { key in
+        let origin = meddler { key in
             count.update { $0 += 1 }
             guard let store = stores.current else { return 0 }
             switch writing {
@@ -53,7 +38,7 @@ struct LiveHostileTests {
             }
             return 1
         }
-        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: meddler, policy: .reconnecting(), time: time)
+        let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: origin, policy: .reconnecting(), time: time)
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
         await store[1].update(5)
@@ -78,17 +63,12 @@ struct LiveHostileTests {
         let stores = WatchedState<Store<Int, Int>?>(nil)
         let store = Store(
             cacher: MemoryCacher<Int, Int>(),
-            fetcher: Meddler { key in try await stores.current?[key].requireData() ?? 0 })
+            fetcher: meddler { key in try await stores.current?[key].requireData() ?? 0 })
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
         let caller = Task { try await store[1].requireData() }
-        let error = WatchedState<(any Error)?>(nil)
-        Task {
-            let result = await caller.result
-            error.update { if case .failure(let failure) = result { $0 = failure } else { $0 = Offline() } }
-        }
-        try await until("the caller fails") { error.current != nil }
-        #expect((error.current as? StoreError)?.code == .reentrantFetch)
+        let error = await #expect(throws: StoreError.self) { try await caller.value(of: "the caller fails") }
+        #expect(error?.code == .reentrantFetch)
     }
 
     @Test(arguments: Backing.allCases)
@@ -98,12 +78,12 @@ struct LiveHostileTests {
         let (time, cacher) = (ManualTime(), GatedCacher<Int, Int>())
         let seen = WatchedState<[String]>([])
         let policy = StorePolicy(retry: .exponential(attempts: .max), fetchContext: .firstCaller)
-        let meddler = Meddler { _ in
+        let origin = meddler { _ in
             seen.update { $0.append(Self.span) }
             if seen.current.count == 1 { throw Lost() }
             return 1
         }
-        let store = Store(backing, over: cacher, fetcher: meddler, policy: policy, time: time)
+        let store = Store(backing, over: cacher, fetcher: origin, policy: policy, time: time)
         let caller = Self.$span.withValue("caller") { Task { try await store[1].requireData() } }
         try await time.advance(by: .seconds(1), sleepers: 1)
         #expect(await caller.outcome == "1")

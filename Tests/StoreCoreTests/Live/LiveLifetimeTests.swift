@@ -9,8 +9,7 @@ import Trials
 struct LiveLifetimeTests {
     @Test func `L4: the stream runs while the key is observed, and for the grace period after`() async throws {
         let bench = LiveBench()
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         bench.time.advance(by: .seconds(3_600))
         try await observer.stopAndLeave()
         try await bench.time.advance(by: .seconds(1) - .nanoseconds(1), sleepers: 1)
@@ -30,8 +29,7 @@ struct LiveLifetimeTests {
         _ backing: Backing
     ) async throws {
         let bench = LiveBench(backing, policy: .reconnecting(), reports: true)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a", Validator("1")))
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
         try await bench.feed.send(.content("b", Validator("2")))
         try await bench.feed.end(throwing: Lost())
         try await observer.sees("error(\(Lost()),b)")
@@ -48,8 +46,7 @@ struct LiveLifetimeTests {
     @Test func `C10, L4: content that expires while its stream waits causes neither a fetch nor a timer of its own`() async throws {
         let policy = StorePolicy(revalidatesOnExpiry: true, retry: .exponential(attempts: .max))
         let bench = LiveBench(expiry: .after(.seconds(2)), policy: policy)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bench.feed.end(throwing: Lost(retryAfter: .seconds(10)))
         try await observer.next { $0.error != nil && $0.content == "a" }
         // A timer at the deadline would fire again and again, because the stream itself serves the expired content.
@@ -98,8 +95,7 @@ struct LiveLifetimeTests {
 
     @Test func `L4: without a retry policy a lost connection is over until the next observer`() async throws {
         let bench = LiveBench()
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bench.feed.end(throwing: Lost())
         try await observer.sees("error(\(Lost()),a)")
         bench.time.advance(by: .seconds(3_600))
@@ -114,8 +110,7 @@ struct LiveLifetimeTests {
         let bench = LiveBench(policy: .reconnecting())
         let bell = Bell()
         bench.store.revalidate(on: bell)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a", Validator("1")))
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
         try await bench.feed.end()
         // The trigger would belong to a stream whose end the store has not seen yet.
         try await until("the store knows of the end") { bench.store.runningFetches == 0 }
@@ -133,8 +128,7 @@ struct LiveLifetimeTests {
         let bench = LiveBench(policy: .reconnecting())
         let bell = Bell()
         bench.store.revalidate(on: bell)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bell.ring()
         try await bench.feed.send(.content("b"))
         try await bench.feed.end(throwing: Lost(retryAfter: .seconds(600)))
@@ -149,8 +143,7 @@ struct LiveLifetimeTests {
     @Test(arguments: Backing.allCases)
     func `L5: content does not expire while its stream is connected`(_ backing: Backing) async throws {
         let bench = LiveBench(backing, expiry: .after(.seconds(10)), policy: StorePolicy(revalidatesOnExpiry: true))
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         bench.time.advance(by: .seconds(60))
         #expect(try await bench.store[1].requireData(from: .cache) == "a")
         try await bench.feed.end()
@@ -166,8 +159,7 @@ struct LiveLifetimeTests {
     @Test(arguments: Backing.allCases)
     func `L5: the lifetime of content begins when its connection ends, even for the next store`(_ backing: Backing) async throws {
         let bench = LiveBench(backing, expiry: .after(.seconds(10)))
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         bench.time.advance(by: .seconds(60))
         try await observer.stopAndLeave()
         try await bench.time.advance(by: .seconds(1), sleepers: 1)
@@ -223,19 +215,12 @@ struct LiveLifetimeTests {
     @Test func `L4, C12: a caller between two connections gets the expired content that a policy allows after an error`() async throws {
         let bench = LiveBench(
             expiry: .after(.seconds(1)), policy: StorePolicy(staleIfError: .seconds(600), retry: .exponential(attempts: .max)))
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         let lost = Lost(retryAfter: .seconds(60))
         try await bench.feed.end(throwing: lost)
         try await observer.sees("error(\(lost),a)")
         try await bench.time.advance(by: .seconds(2), sleepers: 1)
-        let answer = WatchedState<String?>(nil)
-        let caller = Task {
-            let data = try await bench.store[1].requireData()
-            answer.update { $0 = data }
-        }
-        #expect(try await answer.wait { $0 } == "a")
+        #expect(try await bench.store[1].requireData() == "a")
         #expect(bench.feed.connections.count == 1)
-        try await caller.value
     }
 }

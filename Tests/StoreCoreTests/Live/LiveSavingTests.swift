@@ -32,8 +32,7 @@ struct LiveSavingTests {
     func `L6: the last value is saved without delay when the stream pauses or a caller waits for it`(_ end: End) async throws {
         let policy = StorePolicy(retry: .exponential(attempts: .max), unwantedFetch: .cancel(after: .zero), saveInterval: .seconds(3_600))
         let bench = LiveBench(.plain, policy: policy)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
+        let observer = try await bench.observe(sending: .content("a"))
         try await bench.feed.send(.content("b"))
         try await until("the first value is saved") { bench.cacher.record(of: 1)?.content == "a" }
         switch end {

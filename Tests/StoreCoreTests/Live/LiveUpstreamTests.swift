@@ -21,15 +21,6 @@ struct LiveUpstreamTests {
         #expect(bench.feed.connections.count == 1)
     }
 
-    @Test func `L1: each key has a stream of its own`() async throws {
-        let bench = LiveBench()
-        let (one, two) = (bench.observe(1), bench.observe(2))
-        try await bench.feed.connected(count: 2)
-        for connection in bench.feed.connections { try await bench.feed.send(.content("\(connection.param)"), on: connection.number) }
-        try await one.sees("completed(1)")
-        try await two.sees("completed(2)")
-    }
-
     @Test func `L1: generic code that knows only an origin keeps the streams`() async throws {
         func store(of origin: some Origin<Int, String>) -> Store<Int, String> { Store(cacher: MemoryCacher(), fetcher: origin) }
         let feed = ScriptedLiveFetcher<Int, String>()
@@ -51,18 +42,6 @@ struct LiveUpstreamTests {
         try await bench.idle()
         #expect(try await bench.store[1].requireData() == "a")
         #expect(bench.feed.connections.count == 1)
-    }
-
-    @Test(arguments: Backing.allCases)
-    func `L2: a caller for the origin gets the newest value of a connected stream`(_ backing: Backing) async throws {
-        let bench = LiveBench(backing)
-        let observer = bench.observe()
-        try await bench.feed.send(.content("a"))
-        try await bench.feed.send(.content("b"))
-        #expect(try await bench.store[1].requireData(from: .origin) == "b")
-        #expect(try await bench.store[1].requireData(from: .cache) == "b")
-        #expect(bench.feed.connections.count == 1)
-        withExtendedLifetime(observer) {}
     }
 
     @Test func `L2: an unwanted stream ends after its first value if fetches run to completion`() async throws {

@@ -173,23 +173,6 @@ struct ObservedListTests {
         await task.cancelAndWait()
     }
 
-    @Test func `V4: a page that loads does not invalidate the rows`() async throws {
-        let (list, task) = try await followed()
-        let rows = ReadingView { _ = list.content }
-        let footer = ReadingView { _ = list.isLoadingNext }
-        let header = ReadingView { _ = list.isLoadingPrevious }
-        script.hold()
-        let next = Task { await list.loadNext() }
-        try await until("the page is loading") { list.isLoadingNext }
-        #expect(rows.invalidations == 0 && footer.invalidations == 1 && header.invalidations == 0)
-        script.enqueue(.page([Row(id: 11)]))
-        script.release()
-        #expect(await next.value == .loaded)
-        try await until("the page is shown") { list.content?.count == 11 }
-        #expect(rows.invalidations == 1 && header.invalidations == 0)
-        await task.cancelAndWait()
-    }
-
     @Test func `V4: the state of a page invalidates only the views that read it`() async throws {
         let more = AdditionalLoadingState.fixed(canRequestAdditionalData: true)
         let states = ManualStates<[Row]>(.completed(content: [Row(id: 1)], next: more, prev: more))

@@ -266,13 +266,11 @@ struct ObservedTests {
         let observed = Observed<Int>()
         let tasks = (0..<2).map { _ in Task { await observed.follow(bench.store[1]) } }
         try await until("both observe") { bench.observers() == 2 && observed.content == 1 }
-        tasks[0].cancel()
-        await tasks[0].value
+        await tasks[0].cancelAndWait()
         await bench.store[1].update(7)
         try await until("the update is shown") { observed.content == 7 }
         #expect(bench.fetcher.startedCount == 1)
-        tasks[1].cancel()
-        await tasks[1].value
+        await tasks[1].cancelAndWait()
         try await bench.idle()
     }
 

@@ -16,13 +16,15 @@ final class Bench: Sendable {
 
     init(
         _ backing: Backing = .memory, expiry: Expiry = .never, policy: StorePolicy = .default,
-        fetcher: ScriptedFetcher<Int, Int> = .counting(), reports: Bool = false, scope: CacheScope? = nil, listsKeys: Bool = true
+        fetcher: ScriptedFetcher<Int, Int> = .counting(), reports: Bool = false, scope: CacheScope? = nil, listsKeys: Bool = true,
+        saved: Int? = nil
     ) {
         self.fetcher = fetcher
         let cacher = GatedCacher<Int, Int>(expiry: expiry, listsKeys: listsKeys)
         self.cacher = cacher
         let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
         store = Store(backing, over: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        if let saved { cacher.put(record(saved), param: 1) }
     }
 
     /// The number of live keys.
@@ -51,6 +53,12 @@ final class Bench: Sendable {
 
     /// Requires the content of a key.
     func caller(of param: Int = 1) -> Task<Int, any Error> { Task { [handle = store[param]] in try await handle.requireData() } }
+
+    /// Updates key 1, and observes it from its first state on.
+    func observeUpdate(_ content: Int) async throws -> RecordingObserver<Int> {
+        await store[1].update(content)
+        return try await observeFirst(store[1].publish())
+    }
 
     /// Begins to clear the store, and waits until the cacher is being cleared, which the test holds.
     func heldClear() async throws -> Task<Void, any Error> {
@@ -89,6 +97,13 @@ final class Bench: Sendable {
     }
 }
 
+/// An error with advice, which allows stale content by its kind.
+struct Advice: FailureAdvising {
+    var failureKind = FailureKind.transient
+    var retryAfter: Duration?
+    var attempts = 1
+}
+
 extension Store where Param == Int, Content == Int {
     /// Waits for a state like an observer that has left in the meantime.
     ///
@@ -107,10 +122,5 @@ extension Store where Param == Int {
     /// The callers that wait together for a key's content.
     func callerGroup(_ param: Int) -> SharedResult<CallerResult<BoxedContent>>? {
         engine.state.withLock { $0.live[BoxedKey(param)]?.value.callerGroup?.result }
-    }
-
-    /// Tells the engine that the last caller of a group has left.
-    func removeEmptyGroup(_ callerGroup: SharedResult<CallerResult<BoxedContent>>, _ id: CallerID, of param: Int) {
-        engine.removeEmptyGroup(callerGroup, id, of: BoxedKey(param))
     }
 }
