@@ -70,17 +70,6 @@ import Trials
         #expect(copy == state)
     }
 
-    @Test func `doAction rethrows the error of the closure`() {
-        #expect(throws: Offline.self) {
-            try LoadingState<Int>.loading(content: 1).doAction(
-                onLoading: { _ in throw Offline() }, onCompleted: { _, _, _ in }, onError: { _, _ in })
-        }
-    }
-
-    @Test func `the short form of a completed state has no pages`() {
-        #expect(LoadingState.completed(1) == .completed(content: 1, next: .none, prev: .none))
-    }
-
     @Test(arguments: [
         (AdditionalLoadingState.none, false, false, false),
         (.fixed(canRequestAdditionalData: true), true, false, false),
@@ -100,12 +89,6 @@ import Trials
     func `doAction of a page state returns the result of the matching closure`(state: AdditionalLoadingState, called: String) {
         let result = state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" })
         #expect(result == called)
-    }
-
-    @Test func `doAction of a page state rethrows the error of the closure`() {
-        #expect(throws: Offline.self) {
-            try AdditionalLoadingState.loading.doAction(onFixed: { _ in }, onLoading: { throw Offline() }, onError: { _ in })
-        }
     }
 
     struct Refused: Error { var code: Int }
