@@ -69,13 +69,9 @@ struct AgreementTests {
     @Test func `E2: a page that was requested before a like does not take it back`() async throws {
         try await world.loadFeed([Article(id: 6)], nextKey: "2")
         await world.articles[7].update(Article(id: 7))
-        world.feedOrigin.enqueue(.page([Article(id: 7)]))
-        world.feedOrigin.hold()
-        let page = Task { [world] in await world.feed["home"].requestNextData() }
-        try await world.feedOrigin.started(count: 2)
+        let page = try await world.beginFeed { await $0.requestNextData() }
         await world.articles[7].update { $0.isLiked = true }
-        world.feedOrigin.release()
-        #expect(await page.value == .loaded)
+        #expect(await world.end(page, with: [Article(id: 7)]) == .loaded)
         #expect(try await world.liked() == [7])
     }
 
@@ -268,13 +264,9 @@ struct AgreementTests {
     @Test func `E4: a change of an entity cancels nothing in a list`() async throws {
         try await world.loadFeed([Article(id: 7)])
         await world.articles[7].update(Article(id: 7))
-        world.feedOrigin.enqueue(.page([Article(id: 7, title: "later"), Article(id: 8)]))
-        world.feedOrigin.hold()
-        let refresh = Task { [world] in await world.feed["home"].refresh() }
-        try await world.feedOrigin.started(count: 2)
+        let refresh = try await world.beginFeed { await $0.refresh() }
         await world.articles[7].update { $0.isLiked = true }
-        world.feedOrigin.release()
-        await refresh.value
+        await world.end(refresh, with: [Article(id: 7, title: "later"), Article(id: 8)])
         #expect(world.feedOrigin.startedCount == 2)
         #expect(world.feedOrigin.cancelledCount == 0)
         #expect(try await world.feed["home"].requireData() == [Article(id: 7, isLiked: true), Article(id: 8)])

@@ -93,6 +93,24 @@ final class LinkedWorld: Sendable {
         await refresh.value
     }
 
+    /// Begins a request of the feed, with a fetch that the test ends.
+    func beginFeed<Result: Sendable>(
+        _ request: @escaping @Sendable (PaginationStoreFlowable<String, Article>) async -> Result
+    ) async throws -> Task<Result, Never> {
+        let count = feedOrigin.startedCount + 1
+        feedOrigin.hold()
+        let task = Task { [feed] in await request(feed["home"]) }
+        try await feedOrigin.started(count: count)
+        return task
+    }
+
+    /// Ends a request of the feed.
+    func end<Result: Sendable>(_ request: Task<Result, Never>, with rows: [Article]) async -> Result {
+        feedOrigin.enqueue(.page(rows))
+        feedOrigin.release()
+        return await request.value
+    }
+
     /// Waits until the contents of all stores are saved.
     func waitUntilSaved() async throws {
         try await articles.waitUntilSaved()
