@@ -212,17 +212,13 @@ struct AgreementTests {
     }
 
     @Test func `E3: merging changes no freshness and makes no request`() async throws {
-        let time = ManualTime()
-        let articles = Store(cacher: MemoryCacher<Int, Article>(expiry: .after(.seconds(60))), fetcher: world.origin, time: time)
-        let feed = PaginationStore(
-            cacher: MemoryCacher<String, [Article]>(), fetcher: world.feedOrigin, links: [.elements(of: articles)], time: time)
-        await articles[7].update(Article(id: 7))
-        time.advance(by: .seconds(50))
-        world.feedOrigin.enqueue(.page([Article(id: 7, title: "new")]))
-        _ = try await feed["home"].requireData()
-        #expect(try await articles[7].requireData(from: .cache).title == "new")
-        time.advance(by: .seconds(11))
-        await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
+        let world = LinkedWorld(articles: MemoryCacher(expiry: .after(.seconds(60))))
+        await world.articles[7].update(Article(id: 7))
+        world.time.advance(by: .seconds(50))
+        try await world.loadFeed([Article(id: 7, title: "new")])
+        #expect(try await world.articles[7].requireData(from: .cache).title == "new")
+        world.time.advance(by: .seconds(11))
+        await #expect(throws: StoreError.self) { try await world.articles[7].requireData(from: .cache) }
         #expect(world.origin.startedCount == 0)
     }
 

@@ -25,26 +25,6 @@ private struct LinkedHistory {
         var stamp: Int
     }
 
-    /// The cachers of one launch. Their memory ends with it.
-    struct Cachers {
-        let articles: TieredCacher<GatedCacher<Int, Article>>
-        let feed: TieredCacher<GatedCacher<String, [Article]>>
-        let search: TieredCacher<GatedCacher<String, [Finding]>>
-
-        init() {
-            articles = TieredCacher(over: GatedCacher(recordsCalls: false))
-            feed = TieredCacher(over: GatedCacher(recordsCalls: false))
-            search = TieredCacher(over: GatedCacher(recordsCalls: false))
-        }
-
-        /// Makes the cachers of the next launch.
-        init(after last: Cachers) {
-            articles = TieredCacher(over: last.articles.backing)
-            feed = TieredCacher(over: last.feed.backing)
-            search = TieredCacher(over: last.search.backing)
-        }
-    }
-
     /// The cachers of a history without a disk.
     struct Memories {
         let articles = MemoryCacher<Int, Article>()
@@ -53,8 +33,8 @@ private struct LinkedHistory {
     }
 
     var world: LinkedWorld
-    /// The cachers; `nil` if the history has no disk.
-    var cachers: Cachers?
+    /// The disks; `nil` for a history without them.
+    let disks: Disks?
     let memories = Memories()
     var random: SplitMix
     let seed: UInt64
@@ -79,17 +59,12 @@ private struct LinkedHistory {
     init(seed: UInt64) {
         self.seed = seed
         random = SplitMix(seed: seed)
-        let cachers = seed.isMultiple(of: 3) ? nil : Cachers()
-        self.cachers = cachers
-        if let cachers {
-            world = Self.world(cachers)
+        disks = seed.isMultiple(of: 3) ? nil : Disks(recordsCalls: false)
+        if let disks {
+            world = disks.world()
         } else {
             world = LinkedWorld(articles: memories.articles, feed: memories.feed, search: memories.search)
         }
-    }
-
-    private static func world(_ cachers: Cachers) -> LinkedWorld {
-        LinkedWorld(articles: cachers.articles, feed: cachers.feed, search: cachers.search)
     }
 
     mutating func run(steps: Int) async throws {
@@ -282,10 +257,10 @@ private struct LinkedHistory {
         case 5:
             let choice = random.below(8)
             note("evict \(choice)")
-            if choice & 1 == 0 { cachers?.articles.trim(to: 0) }
-            if choice & 2 == 0 { cachers?.feed.trim(to: 0) }
-            if choice & 4 == 0 { cachers?.search.trim(to: 0) }
-            if cachers == nil { lose(choice) }
+            guard let memory = disks?.memory.value else { return lose(choice) }
+            if choice & 1 == 0 { memory.articles.trim(to: 0) }
+            if choice & 2 == 0 { memory.feed.trim(to: 0) }
+            if choice & 4 == 0 { memory.search.trim(to: 0) }
         case 6:
             if random.below(2) == 0 { try await restart() } else { try await failLoads(key) }
         default: try await create(in: key)
@@ -309,11 +284,10 @@ private struct LinkedHistory {
     }
 
     private mutating func restart() async throws {
-        guard let last = cachers else { return }
+        guard let disks else { return }
         note("restart")
         try await world.waitUntilSaved()
-        let cachers = Cachers(after: last)
-        (self.cachers, world) = (cachers, Self.world(cachers))
+        world = disks.world()
         (feedFetches, entityFetches, removals) = (0, 0, [:])
         // The clock of the last launch may have been ahead.
         world.time.advance(by: .seconds(random.below(200)))
@@ -323,14 +297,14 @@ private struct LinkedHistory {
 
     /// Fetches while no article can be read.
     private mutating func failLoads(_ key: String) async throws {
-        guard let cachers else { return }
+        guard let disks else { return }
         note("failing loads")
-        cachers.articles.trim(to: 0)
-        cachers.articles.backing.fail(.load)
+        disks.memory.value?.articles.trim(to: 0)
+        disks.articles.fail(.load)
         if random.below(2) == 0 { try await fetchFeed(key) } else { await fetchSearch() }
         await readLists()
         try await checkLists()
-        cachers.articles.backing.recover()
+        disks.articles.recover()
         let (articles, known) = (world.articles, known)
         try await until("the articles are read again, seed \(seed)", patience: .seconds(60)) {
             var isComplete = true

@@ -384,12 +384,8 @@ struct LinkedInputTests {
         try await first.feed.waitUntilSaved()
         disks.articles.fail(.load)
         let events = EventLog()
-        let time = ManualTime()
-        let articles = Store(cacher: TieredCacher(over: disks.articles), time: time, onEvent: events.append) { Article(id: $0) }
-        let feed = PaginationStore(
-            cacher: TieredCacher(over: disks.feed), fetcher: ScriptedPaginationFetcher<String, Article>(),
-            links: [.elements(of: articles)], time: time)
-        #expect(try await feed["home"].requireData(from: .cache).map(\.title) == ["row"])
+        let second = disks.world(onEvent: events.append)
+        #expect(try await second.feed["home"].requireData(from: .cache).map(\.title) == ["row"])
         try await until("the fault is reported") {
             events.all.contains { if case .cacherFault(.load, _) = $0.kind { true } else { false } }
         }
@@ -427,30 +423,6 @@ struct LinkedInputTests {
         #expect(second.feedOrigin.startedCount + second.searchOrigin.startedCount + second.origin.startedCount == 0)
     }
 
-    // MARK: What E5 and E6 say of keys without content
-
-    @Test(arguments: [true, false])
-    func `E5: a mutation of a key without content is in a full place, during it and after its success`(_ isObserved: Bool) async throws {
-        try await world.loadFeed([Article(id: 7)])
-        let observer = isObserved ? RecordingObserver(world.feed["home"].publish()) : nil
-        if let observer { try await observer.next { $0.isCompleted } }
-        let (request, task) = world.like(7)
-        try await request.hasBegun()
-        #expect(try await world.liked() == [7])
-        request.end(.success(()))
-        try await task.value
-        #expect(try await world.liked() == [7])
-    }
-
-    @Test func `E6: a detail without content begins with the row of a loaded list that is not observed`() async throws {
-        try await world.loadFeed([Article(id: 7, title: "row")])
-        world.origin.hold()
-        let detail = RecordingObserver(world.articles[7].publish())
-        #expect(try await detail.states(count: 1).map(\.content?.title) == ["row"])
-        try await world.origin.answerNext(with: .success(Article(id: 7, title: "fetched")))
-        try await detail.next { $0.isCompleted && $0.content?.title == "fetched" }
-    }
-
     @Test func `E2, E8: the stamps of fields that fragments have brought survive a restart`() async throws {
         let disks = Disks()
         let first = disks.world()
@@ -459,7 +431,7 @@ struct LinkedInputTests {
         first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "second")]))
         _ = try await first.search["old"].requireData()
         try await first.search.waitUntilSaved()
-        disks.memory.value?.trim(to: 0)
+        disks.memory.value?.search.trim(to: 0)
         first.time.advance(by: .seconds(1))
         first.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "third")]))
         _ = try await first.search["new"].requireData()
@@ -469,20 +441,5 @@ struct LinkedInputTests {
         second.time.advance(by: .seconds(5))
         #expect(try await second.search["old"].requireData(from: .cache).map(\.title) == ["third"])
         #expect(try await second.articles[7].requireData(from: .cache).title == "third")
-    }
-
-    /// The cachers behind three stores, over which a new world is a new launch.
-    private final class Disks: Sendable {
-        let articles = GatedCacher<Int, Article>()
-        let feed = GatedCacher<String, [Article]>()
-        let search = GatedCacher<String, [Finding]>()
-        /// The memory of the newest world's search.
-        let memory = Shared<TieredCacher<GatedCacher<String, [Finding]>>?>(nil)
-
-        func world() -> LinkedWorld {
-            let searches = TieredCacher(over: search)
-            memory.value = searches
-            return LinkedWorld(articles: TieredCacher(over: articles), feed: TieredCacher(over: feed), search: searches)
-        }
     }
 }
