@@ -2,20 +2,6 @@
 ///
 /// It follows the laws and shares no code with the store. Its cacher is as fast as memory. Times are in milliseconds.
 struct LiveHistoryModel: Sendable {
-    struct Rules: Sendable {
-        var hasBacking = false
-        var lifetime: Int?
-        var staleWhileRevalidate = 0
-        var staleIfError = 0
-        var errorExpiry = 0
-        var refetchesOnExpiry = false
-        var completesUnwanted = false
-        var refetchesAfterMutation = true
-        var attempts = 1
-        var idle: Int?
-        var saveInterval = 0
-    }
-
     struct Record: Hashable, Sendable {
         var content: [Int]
         var tag: String?
@@ -71,7 +57,7 @@ struct LiveHistoryModel: Sendable {
         var isIdle: Bool { observers == 0 && callers.isEmpty && stream == nil && patches.isEmpty }
     }
 
-    let rules: Rules
+    let rules: HistoryRules
     var now = 0
     var keys: [Int: Key] = [:]
     /// What the cacher holds.
