@@ -222,7 +222,7 @@ struct LiveHistory: RandomHistory {
 
     private mutating func endConnection(_ key: Int, fails: Bool) async throws {
         guard let number = connection(key) else { return }
-        model.connectionEnded(key, fails: fails, after: fails ? 1_250 : 100)
+        model.connectionEnded(key, fails: fails, after: fails ? 1_250 : 100, error: fails ? "Lost" : "StoreError")
         model.endTransition(key)
         try await feed.end(throwing: fails ? Lost(retryAfter: .milliseconds(1_250)) : nil, on: number)
         try await settle("the connection of \(key) \(fails ? "fails" : "ends")")
@@ -255,7 +255,6 @@ struct LiveHistory: RandomHistory {
         model.advance(by: 0)
         try await quiet({ store.engineSummary }) { unrest() }
         try compare()
-        model.settledResults = Set(model.results.keys)
     }
 
     /// Returns why the store is not quiet; `nil` if it can only change by a command.

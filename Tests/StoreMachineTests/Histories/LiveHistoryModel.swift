@@ -147,8 +147,8 @@ struct LiveHistoryModel: Sendable {
         save(key)
     }
 
-    /// The connection of a key has ended, or has failed.
-    mutating func connectionEnded(_ key: Int, fails: Bool, after pause: Int) {
+    /// The connection of a key has ended, or has failed: with an error of the origin, or of the store.
+    mutating func connectionEnded(_ key: Int, fails: Bool, after pause: Int, error: String = "StoreError") {
         let (now, rules) = (now, rules)
         guard let stream = self[key].stream else { return }
         let isFailure = fails || stream.isConnecting
@@ -163,7 +163,7 @@ struct LiveHistoryModel: Sendable {
         guard self[key].isWanted, attempt < rules.attempts else {
             self[key].stream = nil
             flush(key)
-            return failCallers(key, fails ? "Lost" : "StoreError")
+            return failCallers(key, error)
         }
         self[key].stream?.attempt = attempt + 1
         self[key].stream?.reconnectsAt = now + pause
@@ -212,8 +212,6 @@ struct LiveHistoryModel: Sendable {
                 accept(key, own.content + [number], tag)
             } else {
                 connectionEnded(key, fails: true, after: 100)
-                // Not the error of the origin.
-                for (id, result) in results where result == "Lost" && !settledResults.contains(id) { results[id] = "StoreError" }
             }
         case .current:
             guard stream.isConnecting, stream.sent != nil, self[key].accepted != nil else { break }
@@ -223,9 +221,6 @@ struct LiveHistoryModel: Sendable {
         }
         endTransition(key)
     }
-
-    /// The results of earlier steps.
-    var settledResults: Set<Int> = []
 
     private mutating func accept(_ key: Int, _ content: [Int], _ tag: String?) {
         self[key].patches.removeAll(where: \.isConfirmed)
