@@ -101,18 +101,6 @@ struct PaginationTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `C13: an added element replaces the older one with its identity`() async throws {
-        struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
-        func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
-        let fetcher = ScriptedPaginationFetcher<Int, Row>(
-            .page(rows([3, 4], "a"), nextKey: "n", prevKey: "p"), .page(rows([4, 5, 5], "b")), .page(rows([1, 2, 3, 1], "c")))
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher)[1]
-        _ = try await list.requireData()
-        await list.requestNextData()
-        await list.requestPrevData()
-        #expect(try await list.requireData().map { "\($0.id)\($0.text)" } == ["1c", "2c", "3c", "4b", "5b"])
-    }
-
     @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
         let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
