@@ -117,18 +117,24 @@ struct RemovalTests {
         #expect(try await world.feed.lists.acceptedContent(of: "home")?.last?.isLiked == true)
     }
 
-    @Test(arguments: [false, true])
-    func `E6: the detail starts with the row of a loaded list, and fetches`(_ isObserved: Bool) async throws {
+    @Test(arguments: [(false, false), (true, false), (false, true)])
+    func `E6: the detail starts with the row of a loaded list, and fetches; after clear(), a failure shows the row`(
+        _ isObserved: Bool, _ fails: Bool
+    ) async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])
         let feed = try await isObserved ? observeCompleted(world.feed["home"].publish()) : nil
         world.origin.hold()
-        world.origin.enqueue(.success(Article(id: 7, title: "detail")))
         let detail = RecordingObserver(world.articles[7].publish())
         try await detail.next { $0.isLoading && $0.content?.title == "row" }
         #expect(detail.states.count == 1)
         await world.articles[7].clear()
         try await world.origin.started(count: 2)
+        for _ in 1...2 { world.origin.enqueue(fails ? .failure(Offline()) : .success(Article(id: 7, title: "detail"))) }
         world.origin.release()
+        if fails {
+            #expect(try await detail.next { $0.error is Offline }.content?.title == "row")
+            return
+        }
         try await detail.next { $0.isCompleted && $0.content?.title == "detail" }
         #expect(!detail.states.contains { $0.isLoading && $0.content == nil })
         try await feed?.next { $0.content?.first?.title == "detail" }
@@ -156,19 +162,6 @@ struct RemovalTests {
         world.origin.hold()
         let detail = RecordingObserver(world.articles[-1].publish())
         #expect(try await detail.states(count: 1)[0].content?.title == "row")
-    }
-
-    @Test func `E6: after clear(), a failure shows the row`() async throws {
-        try await world.loadFeed([Article(id: 7, title: "row")])
-        world.origin.hold()
-        let detail = RecordingObserver(world.articles[7].publish())
-        try await detail.next { $0.content?.title == "row" }
-        await world.articles[7].clear()
-        try await world.origin.started(count: 2)
-        world.origin.enqueue(.failure(Offline()), .failure(Offline()))
-        world.origin.release()
-        let state = try await detail.next { $0.error is Offline }
-        #expect(state.content?.title == "row")
     }
 
     @Test func `E6, E7: clearing the scope drops rows and removals`() async throws {

@@ -253,20 +253,18 @@ struct PageWindowTests {
         let book = Book()
         let list = lists(book.fetcher, pages: 2, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
-        let gate = WatchedState(false)
+        let request = HeldRequest<Row>()
         let mutation = Task {
             try await list.mutate(element: 1) {
                 $0.edition = 7
             } perform: {
-                try await gate.wait { $0 ? () : nil }
-                if !succeeds { throw Offline() }
-                return Row(id: 1, edition: 8)
+                try await request.run()
             }
         }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next, times: 2)
         #expect(try await list.requireData() == Book.rows(1...2))
-        gate.update { $0 = true }
+        request.end(succeeds ? .success(Row(id: 1, edition: 8)) : .failure(Offline()))
         _ = await mutation.result
         #expect(try await list.requireData() == Book.rows(1...2))
         await page(list, .prev)
@@ -277,15 +275,13 @@ struct PageWindowTests {
         let book = Book()
         let list = lists(book.fetcher, pages: 1, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
-        let gate = WatchedState(false)
-        let mutation = Task {
-            try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await gate.wait { $0 ? () : nil } }
-        }
+        let request = HeldRequest<Void>()
+        let mutation = Task { try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await request.run() } }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next)
         await page(list, .prev)
         #expect(try await list.requireData().map(\.edition) == [0, 7, 0])
-        gate.update { $0 = true }
+        request.end(.success(()))
         try await mutation.value
     }
 
