@@ -122,24 +122,6 @@ struct KeptPagesTests {
         await change.value
     }
 
-    enum Reset: CaseIterable, Sendable { case refresh, forcedObserver }
-
-    @Test(arguments: Reset.allCases)
-    func `C13: a refresh and a forcing observer reset the list to its first page by default`(_ reset: Reset) async throws {
-        let book = Book()
-        let (lists, observer) = try await observedList(book)
-        book.edition.value = 1
-        var forcing: RecordingObserver<[Row]>?
-        switch reset {
-        case .refresh: await lists[1].refresh()
-        case .forcedObserver: forcing = RecordingObserver(lists[1].publish(forceRefresh: true))
-        }
-        try await observer.next { $0.isCompleted && $0.content == Book.rows(0...0, edition: 1) }
-        #expect(await lists[1].requestNextData() == .loaded)
-        #expect(book.fetcher.requests.last?.pageKey == "1")
-        withExtendedLifetime(forcing) {}
-    }
-
     @Test func `C13: rows that the origin no longer returns leave the list, which may become shorter`() async throws {
         let rows = Shared(3)
         let fetcher = ScriptedPaginationFetcher<Int, Int> { request in

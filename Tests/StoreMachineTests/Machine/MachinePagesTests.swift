@@ -77,6 +77,7 @@ struct MachinePagesTests {
             "an update with keys", events: list + [.nextPage, .updateWithKeys], shows: "completed(mine, more, end)",
             answers: ["superseded"], cancels: 1),
         Play("clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
+        Play("clearAll", events: list + [.nextPage, .clearAll], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
         Play(
             "an update with keys after a fetch of the list interrupted the page",
             events: list + [.nextPage, .arrive(.origin), .updateWithKeys], shows: "completed(mine, more, end)",
@@ -141,14 +142,14 @@ struct MachinePagesTests {
 
     @Test(
         arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages],
-        [ModelEvent.invalidate, .trigger, .arrive(.origin), .arrive(.refresh)])
-    func `C13: a refresh fetches the pages that its scope selects, and an implicit fetch all loaded pages`(
+        [ModelEvent.invalidate, .trigger, .arrive(.origin), .arrive(.refresh), .force])
+    func `C13: a refresh and a forcing observer fetch the pages that the scope selects, and an implicit fetch all loaded pages`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
         let setting = ModelSetting.table(isList: true, policy: StorePolicy(minimumInterval: .zero, refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
         for event in [.join, .read, .nextPage, .prevPage, .nextLoaded, .prevLoaded, cause] { world.apply(event) }
-        let resets = cause == .arrive(.refresh) && scope == .firstPage
+        let resets = [.arrive(.refresh), .force].contains(cause) && scope == .firstPage
         #expect(world.flight?.pages == (resets ? PageCounts() : PageCounts(next: 1, prev: 1)))
         #expect(world.violations == [])
     }
