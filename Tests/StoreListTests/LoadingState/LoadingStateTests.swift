@@ -71,24 +71,16 @@ import Trials
     }
 
     @Test(arguments: [
-        (AdditionalLoadingState.none, false, false, false),
-        (.fixed(canRequestAdditionalData: true), true, false, false),
-        (.loading, false, true, false),
-        (.error(rawError: Offline()), true, false, true),
+        (AdditionalLoadingState.none, "fixed false", false, false, false),
+        (.fixed(canRequestAdditionalData: true), "fixed true", true, false, false),
+        (.loading, "loading", false, true, false),
+        (.error(rawError: Offline()), "error Offline()", true, false, true),
     ])
-    func `each page state exposes flags and error`(state: AdditionalLoadingState, canRequest: Bool, isLoading: Bool, hasError: Bool) {
-        #expect(state.canRequestAdditionalData == canRequest)
-        #expect(state.isLoading == isLoading)
-        #expect((state.error is Offline) == hasError)
-    }
-
-    @Test(arguments: [
-        (AdditionalLoadingState.none, "fixed false"), (.fixed(canRequestAdditionalData: true), "fixed true"), (.loading, "loading"),
-        (.error(rawError: Offline()), "error Offline()"),
-    ])
-    func `doAction of a page state returns the result of the matching closure`(state: AdditionalLoadingState, called: String) {
-        let result = state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" })
-        #expect(result == called)
+    func `each page state exposes flags and error, and doAction calls the matching closure`(
+        state: AdditionalLoadingState, called: String, canRequest: Bool, isLoading: Bool, hasError: Bool
+    ) {
+        #expect((state.canRequestAdditionalData, state.isLoading, state.error is Offline) == (canRequest, isLoading, hasError))
+        #expect(state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" }) == called)
     }
 
     struct Refused: Error { var code: Int }
