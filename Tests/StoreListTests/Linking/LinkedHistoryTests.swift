@@ -53,8 +53,6 @@ private struct LinkedHistory {
     /// The held fetches: a list, its next page or an entity, and the start.
     var feedFetch: (key: String, isPage: Bool, start: Int, task: Task<Void, Never>)?
     var entityFetch: (id: Int, start: Int, task: Task<Void, Never>)?
-    var feedFetches = 0
-    var entityFetches = 0
 
     init(seed: UInt64) {
         self.seed = seed
@@ -120,7 +118,6 @@ private struct LinkedHistory {
             note("page of \(key)")
             world.feedOrigin.enqueue(.page((3..<5).map { fresh($0, now) }))
             guard await world.feed[key].requestNextData() == .loaded else { throw failure("no page of \(key)") }
-            feedFetches += 1
             let rows = accept(3..<5, at: now)
             lists[key]? += rows
         case 2:
@@ -130,11 +127,7 @@ private struct LinkedHistory {
         case 4:
             guard entityFetch == nil else { return }
             note("begin entity \(id)")
-            world.origin.hold()
-            let articles = world.articles
-            entityFetch = (id, now, Task { await articles[id].refresh() })
-            entityFetches += 1
-            try await world.origin.started(count: entityFetches)
+            entityFetch = (id, now, try await world.beginRefresh(of: id))
         case 5: try await endEntityFetch()
         case 6: await fetchSearch()
         case 7:
@@ -178,7 +171,6 @@ private struct LinkedHistory {
         note("fetch feed \(key)")
         world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, now) }, nextKey: "2"))
         await world.feed[key].refresh()
-        feedFetches += 1
         lists[key] = accept(0..<3, at: now)
     }
 
@@ -192,15 +184,10 @@ private struct LinkedHistory {
 
     private mutating func beginFeedFetch(_ key: String, isPage: Bool) async throws {
         note(isPage ? "begin page of \(key)" : "begin feed \(key)")
-        world.feedOrigin.hold()
-        let feed = world.feed
-        let task = Task {
-            guard isPage else { return await feed[key].refresh() }
-            _ = await feed[key].requestNextData()
+        let task = try await world.beginFeed(key) { list in
+            if isPage { _ = await list.requestNextData() } else { await list.refresh() }
         }
         feedFetch = (key, isPage, now, task)
-        feedFetches += 1
-        try await world.feedOrigin.started(count: feedFetches)
     }
 
     private mutating func endFeedFetch() async throws {
@@ -208,9 +195,7 @@ private struct LinkedHistory {
         note(isPage ? "end page of \(key)" : "end feed \(key)")
         feedFetch = nil
         let ids = isPage ? 3..<5 : 0..<3
-        world.feedOrigin.enqueue(.page(ids.map { fresh($0, start) }, nextKey: isPage ? nil : "2"))
-        world.feedOrigin.release()
-        await task.value
+        await world.end(task, with: ids.map { fresh($0, start) }, nextKey: isPage ? nil : "2")
         let rows = accept(ids, at: start)
         lists[key] = isPage ? (lists[key] ?? []) + rows : rows
     }
@@ -219,9 +204,7 @@ private struct LinkedHistory {
         guard let (id, start, task) = entityFetch else { return }
         note("end entity \(id)")
         entityFetch = nil
-        world.origin.enqueue(.success(fresh(id, start)))
-        world.origin.release()
-        await task.value
+        await world.end(task, with: fresh(id, start))
         accept(id, title: "t\(start)", text: "x\(start)", at: start)
         known.insert(id)
     }
@@ -288,7 +271,7 @@ private struct LinkedHistory {
         note("restart")
         try await world.waitUntilSaved()
         world = disks.world()
-        (feedFetches, entityFetches, removals) = (0, 0, [:])
+        removals = [:]
         // The clock of the last launch may have been ahead.
         world.time.advance(by: .seconds(random.below(200)))
         // The first state of a list waits for its entities.

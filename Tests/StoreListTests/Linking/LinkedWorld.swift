@@ -95,20 +95,20 @@ final class LinkedWorld: Sendable {
         await refresh.value
     }
 
-    /// Begins a request of the feed, with a fetch that the test ends.
+    /// Begins a request of a feed, with a fetch that the test ends.
     func beginFeed<Result: Sendable>(
-        _ request: @escaping @Sendable (PaginationStoreFlowable<String, Article>) async -> Result
+        _ key: String = "home", _ request: @escaping @Sendable (PaginationStoreFlowable<String, Article>) async -> Result
     ) async throws -> Task<Result, Never> {
         let count = feedOrigin.startedCount + 1
         feedOrigin.hold()
-        let task = Task { [feed] in await request(feed["home"]) }
+        let task = Task { [feed] in await request(feed[key]) }
         try await feedOrigin.started(count: count)
         return task
     }
 
-    /// Ends a request of the feed.
-    func end<Result: Sendable>(_ request: Task<Result, Never>, with rows: [Article]) async -> Result {
-        feedOrigin.enqueue(.page(rows))
+    /// Ends a request of a feed.
+    func end<Result: Sendable>(_ request: Task<Result, Never>, with rows: [Article], nextKey: String? = nil) async -> Result {
+        feedOrigin.enqueue(.page(rows, nextKey: nextKey))
         feedOrigin.release()
         return await request.value
     }
