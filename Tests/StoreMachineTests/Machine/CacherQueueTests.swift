@@ -182,7 +182,7 @@ private struct QueueWorld: Hashable {
         if queue.isBarred != (isClearingDue || isClearing) { violation = "bars calls although no clear is due" }
     }
 
-    /// What is left after the end of all calls, or the rule that these break.
+    /// The state that remains after the end of all calls, or the rule that these break.
     var trace: String? {
         var world = self
         while let call = world.running.first { world.apply(.end(call)) }
