@@ -38,10 +38,8 @@ struct CombineStateTests {
         words.send(.completed("a"))
         flags.send(.completed(true))
         let nested = flags.sequence.combineState(words.sequence.combineState(numbers.sequence))
-        for sequence in [
-            combined.mapContent { $0.0 }, words.sequence.combineState(numbers.sequence, flags.sequence).mapContent { $0.1 },
-            nested.mapContent { $0.1.1 },
-        ] {
+        let second: LoadingStateSequence<(String, Int, Bool)> = words.sequence.combineState(numbers.sequence, flags.sequence)
+        for sequence in [combined.mapContent { $0.0 }, second.mapContent { $0.1 }, nested.mapContent { $0.1.1 }] {
             var iterator = sequence.makeAsyncIterator()
             #expect(await iterator.next() == list)
         }
