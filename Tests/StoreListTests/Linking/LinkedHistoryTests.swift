@@ -25,26 +25,6 @@ private struct LinkedHistory {
         var stamp: Int
     }
 
-    /// The cachers of one launch. Their memory ends with it.
-    struct Cachers {
-        let articles: TieredCacher<GatedCacher<Int, Article>>
-        let feed: TieredCacher<GatedCacher<String, [Article]>>
-        let search: TieredCacher<GatedCacher<String, [Finding]>>
-
-        init() {
-            articles = TieredCacher(over: GatedCacher(recordsCalls: false))
-            feed = TieredCacher(over: GatedCacher(recordsCalls: false))
-            search = TieredCacher(over: GatedCacher(recordsCalls: false))
-        }
-
-        /// Makes the cachers of the next launch.
-        init(after last: Cachers) {
-            articles = TieredCacher(over: last.articles.backing)
-            feed = TieredCacher(over: last.feed.backing)
-            search = TieredCacher(over: last.search.backing)
-        }
-    }
-
     /// The cachers of a history without a disk.
     struct Memories {
         let articles = MemoryCacher<Int, Article>()
@@ -53,8 +33,8 @@ private struct LinkedHistory {
     }
 
     var world: LinkedWorld
-    /// The cachers; `nil` if the history has no disk.
-    var cachers: Cachers?
+    /// The disks; `nil` for a history without them.
+    let disks: Disks?
     let memories = Memories()
     var random: SplitMix
     let seed: UInt64
@@ -73,23 +53,16 @@ private struct LinkedHistory {
     /// The held fetches: a list, its next page or an entity, and the start.
     var feedFetch: (key: String, isPage: Bool, start: Int, task: Task<Void, Never>)?
     var entityFetch: (id: Int, start: Int, task: Task<Void, Never>)?
-    var feedFetches = 0
-    var entityFetches = 0
 
     init(seed: UInt64) {
         self.seed = seed
         random = SplitMix(seed: seed)
-        let cachers = seed.isMultiple(of: 3) ? nil : Cachers()
-        self.cachers = cachers
-        if let cachers {
-            world = Self.world(cachers)
+        disks = seed.isMultiple(of: 3) ? nil : Disks(recordsCalls: false)
+        if let disks {
+            world = disks.world()
         } else {
             world = LinkedWorld(articles: memories.articles, feed: memories.feed, search: memories.search)
         }
-    }
-
-    private static func world(_ cachers: Cachers) -> LinkedWorld {
-        LinkedWorld(articles: cachers.articles, feed: cachers.feed, search: cachers.search)
     }
 
     mutating func run(steps: Int) async throws {
@@ -145,7 +118,6 @@ private struct LinkedHistory {
             note("page of \(key)")
             world.feedOrigin.enqueue(.page((3..<5).map { fresh($0, now) }))
             guard await world.feed[key].requestNextData() == .loaded else { throw failure("no page of \(key)") }
-            feedFetches += 1
             let rows = accept(3..<5, at: now)
             lists[key]? += rows
         case 2:
@@ -155,11 +127,7 @@ private struct LinkedHistory {
         case 4:
             guard entityFetch == nil else { return }
             note("begin entity \(id)")
-            world.origin.hold()
-            let articles = world.articles
-            entityFetch = (id, now, Task { await articles[id].refresh() })
-            entityFetches += 1
-            try await world.origin.started(count: entityFetches)
+            entityFetch = (id, now, try await world.beginRefresh(of: id))
         case 5: try await endEntityFetch()
         case 6: await fetchSearch()
         case 7:
@@ -203,7 +171,6 @@ private struct LinkedHistory {
         note("fetch feed \(key)")
         world.feedOrigin.enqueue(.page((0..<3).map { fresh($0, now) }, nextKey: "2"))
         await world.feed[key].refresh()
-        feedFetches += 1
         lists[key] = accept(0..<3, at: now)
     }
 
@@ -217,15 +184,10 @@ private struct LinkedHistory {
 
     private mutating func beginFeedFetch(_ key: String, isPage: Bool) async throws {
         note(isPage ? "begin page of \(key)" : "begin feed \(key)")
-        world.feedOrigin.hold()
-        let feed = world.feed
-        let task = Task {
-            guard isPage else { return await feed[key].refresh() }
-            _ = await feed[key].requestNextData()
+        let task = try await world.beginFeed(key) { list in
+            if isPage { _ = await list.requestNextData() } else { await list.refresh() }
         }
         feedFetch = (key, isPage, now, task)
-        feedFetches += 1
-        try await world.feedOrigin.started(count: feedFetches)
     }
 
     private mutating func endFeedFetch() async throws {
@@ -233,9 +195,7 @@ private struct LinkedHistory {
         note(isPage ? "end page of \(key)" : "end feed \(key)")
         feedFetch = nil
         let ids = isPage ? 3..<5 : 0..<3
-        world.feedOrigin.enqueue(.page(ids.map { fresh($0, start) }, nextKey: isPage ? nil : "2"))
-        world.feedOrigin.release()
-        await task.value
+        await world.end(task, with: ids.map { fresh($0, start) }, nextKey: isPage ? nil : "2")
         let rows = accept(ids, at: start)
         lists[key] = isPage ? (lists[key] ?? []) + rows : rows
     }
@@ -244,9 +204,7 @@ private struct LinkedHistory {
         guard let (id, start, task) = entityFetch else { return }
         note("end entity \(id)")
         entityFetch = nil
-        world.origin.enqueue(.success(fresh(id, start)))
-        world.origin.release()
-        await task.value
+        await world.end(task, with: fresh(id, start))
         accept(id, title: "t\(start)", text: "x\(start)", at: start)
         known.insert(id)
     }
@@ -282,10 +240,10 @@ private struct LinkedHistory {
         case 5:
             let choice = random.below(8)
             note("evict \(choice)")
-            if choice & 1 == 0 { cachers?.articles.trim(to: 0) }
-            if choice & 2 == 0 { cachers?.feed.trim(to: 0) }
-            if choice & 4 == 0 { cachers?.search.trim(to: 0) }
-            if cachers == nil { lose(choice) }
+            guard let memory = disks?.memory.value else { return lose(choice) }
+            if choice & 1 == 0 { memory.articles.trim(to: 0) }
+            if choice & 2 == 0 { memory.feed.trim(to: 0) }
+            if choice & 4 == 0 { memory.search.trim(to: 0) }
         case 6:
             if random.below(2) == 0 { try await restart() } else { try await failLoads(key) }
         default: try await create(in: key)
@@ -309,12 +267,11 @@ private struct LinkedHistory {
     }
 
     private mutating func restart() async throws {
-        guard let last = cachers else { return }
+        guard let disks else { return }
         note("restart")
         try await world.waitUntilSaved()
-        let cachers = Cachers(after: last)
-        (self.cachers, world) = (cachers, Self.world(cachers))
-        (feedFetches, entityFetches, removals) = (0, 0, [:])
+        world = disks.world()
+        removals = [:]
         // The clock of the last launch may have been ahead.
         world.time.advance(by: .seconds(random.below(200)))
         // The first state of a list waits for its entities.
@@ -323,14 +280,14 @@ private struct LinkedHistory {
 
     /// Fetches while no article can be read.
     private mutating func failLoads(_ key: String) async throws {
-        guard let cachers else { return }
+        guard let disks else { return }
         note("failing loads")
-        cachers.articles.trim(to: 0)
-        cachers.articles.backing.fail(.load)
+        disks.memory.value?.articles.trim(to: 0)
+        disks.articles.fail(.load)
         if random.below(2) == 0 { try await fetchFeed(key) } else { await fetchSearch() }
         await readLists()
         try await checkLists()
-        cachers.articles.backing.recover()
+        disks.articles.recover()
         let (articles, known) = (world.articles, known)
         try await until("the articles are read again, seed \(seed)", patience: .seconds(60)) {
             var isComplete = true

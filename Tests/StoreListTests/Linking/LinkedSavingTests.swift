@@ -1,10 +1,10 @@
 import Foundation
-import StoreCoreTesting
 import StoreTrials
 import Testing
 import Trials
 
 @testable import StoreCore
+@testable import StoreCoreTesting
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct LinkedSavingTests {
@@ -95,22 +95,10 @@ struct LinkedSavingTests {
         }
     }
 
-    @Test(arguments: [(59.5, "cached"), (60.5, "own")])
-    func `E2: a response from a cache is as old as it states`(_ age: Double, _ title: String) async throws {
-        let time = ManualTime()
-        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: CachedArticles(age: .seconds(age)), time: time)
-        let stories = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], time: time) { _ in [] }
-        await articles[7].update(Article(id: 7, title: "own"))
-        time.advance(by: .seconds(60))
-        await articles[7].refresh()
-        #expect(try await articles[7].requireData().title == title)
-        withExtendedLifetime(stories) {}
-    }
-
     /// The third argument is whether the cache has the confirmed change: it was made 60 s ago, and the content 120 s ago.
-    @Test(arguments: [(30, "cached", false), (90, "cached", true), (150, "own", true)])
-    func `E2: a response from a cache takes back no newer change that is confirmed and waits`(
-        _ age: Int, _ title: String, _ isLiked: Bool
+    @Test(arguments: [(59.5, "cached", false), (60.5, "cached", true), (119.5, "cached", true), (120.5, "own", true)])
+    func `E2: a response from a cache is as old as it states, and takes back no newer confirmed change that waits`(
+        _ age: Double, _ title: String, _ isLiked: Bool
     ) async throws {
         let (time, request) = (ManualTime(), HeldRequest<Void>())
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: CachedArticles(age: .seconds(age)), time: time)
@@ -129,29 +117,23 @@ struct LinkedSavingTests {
     }
 
     /// An origin of pages with one article each, behind a cache that states the ages of its responses.
-    private final class CachedPages: TwoWayPaginationFetcher {
-        let ages = Lock<[Int: Duration]>([:])
-
-        func fetch(param: Int) async throws -> Page<Article> { throw Offline() }
-        func fetchNext(nextKey: String, param: Int) async throws -> Page<Article> { throw Offline() }
-        func fetchPrev(prevKey: String, param: Int) async throws -> Page<Article> { throw Offline() }
-
-        func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Article]> {
-            var page = 0
-            if case .page(_, let key, _) = request { page = Int(key) ?? 0 }
-            return OriginResponse(
-                .modified([Article(id: page, title: "cached")]), nextKey: "\(page + 1)", prevKey: page > 0 ? "\(page - 1)" : nil,
-                age: ages.withLock { $0[page] ?? .zero })
+    private func cachedPages(_ ages: Shared<[Int: Duration]>) -> ScriptedPaginationFetcher<Int, Article> {
+        ScriptedPaginationFetcher { request in
+            let page = request.pageKey.flatMap { Int($0) } ?? 0
+            var response = OriginResponse(.modified([Article(id: page, title: "cached")]), age: ages.value[page] ?? .zero)
+            (response.nextKey, response.prevKey) = ("\(page + 1)", page > 0 ? "\(page - 1)" : nil)
+            return ScriptedAnswer(result: .success(response))
         }
     }
 
     @Test func `C25, E2: a list that is newer than the response from a cache keeps its pages with their keys`() async throws {
-        let (pages, time) = (CachedPages(), ManualTime())
+        let (ages, time) = (Shared<[Int: Duration]>([:]), ManualTime())
         let articles = Store(cacher: MemoryCacher<Int, Article>(), time: time) { Article(id: $0) }
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Article]>(), fetcher: pages, links: [.elements(of: articles)], time: time)[1]
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Article]>(), fetcher: cachedPages(ages), links: [.elements(of: articles)], time: time)[1]
         _ = try await list.requireData()
         #expect(await list.requestNextData() == .loaded)
-        pages.ages.withLock { $0[0] = .seconds(1) }
+        ages.value[0] = .seconds(1)
         await list.refresh()
         #expect(await list.requestNextData() == .loaded)
         #expect(try await list.requireData().map(\.id) == [0, 1, 2])
@@ -162,16 +144,16 @@ struct LinkedSavingTests {
     func `E2: a page from a cache is as old as it states, when it is added, and when it is fetched again`(
         _ refetchedWindow: Int?, _ age: Double
     ) async throws {
-        let (pages, time) = (CachedPages(), ManualTime())
+        let (ages, time) = (Shared<[Int: Duration]>([:]), ManualTime())
         let articles = Store(cacher: MemoryCacher<Int, Article>(), time: time) { Article(id: $0) }
         let list = PaginationStore(
-            cacher: MemoryCacher<Int, [Article]>(), fetcher: pages, paging: PagingPolicy(maximumPages: refetchedWindow ?? 2),
+            cacher: MemoryCacher<Int, [Article]>(), fetcher: cachedPages(ages), paging: PagingPolicy(maximumPages: refetchedWindow ?? 2),
             links: [.elements(of: articles)], time: time)[1]
         _ = try await list.requireData()
         if refetchedWindow != nil { #expect(await list.requestNextData() == .loaded) }
         await articles[1].update(Article(id: 1, title: "own"))
         time.advance(by: .seconds(60))
-        pages.ages.withLock { $0[1] = .seconds(age) }
+        ages.value[1] = .seconds(age)
         if refetchedWindow == nil { #expect(await list.requestNextData() == .loaded) } else { await list.invalidate() }
         let title = age < 60 ? "cached" : "own"
         #expect(try await list.requireData().last == Article(id: 1, title: title))

@@ -41,13 +41,15 @@ final class LinkedWorld: Sendable {
     init(
         articles articleCacher: some Cacher<Int, Article> = MemoryCacher<Int, Article>(),
         feed feedCacher: some Cacher<String, [Article]> = MemoryCacher<String, [Article]>(),
-        search searchCacher: some Cacher<String, [Finding]> = MemoryCacher<String, [Finding]>()
+        search searchCacher: some Cacher<String, [Finding]> = MemoryCacher<String, [Finding]>(),
+        scope: CacheScope? = nil, onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = nil
     ) {
-        articles = Store(cacher: articleCacher, fetcher: origin, time: time)
-        feed = PaginationStore(cacher: feedCacher, fetcher: feedOrigin, links: [.elements(of: articles)], time: time)
+        articles = Store(cacher: articleCacher, fetcher: origin, time: time, scope: scope, onEvent: onEvent)
+        feed = PaginationStore(cacher: feedCacher, fetcher: feedOrigin, links: [.elements(of: articles)], time: time, scope: scope)
         search = PaginationStore(
             cacher: searchCacher, fetcher: searchOrigin,
-            links: [.elements(of: articles, id: \.articleID, fields: (\.title, \.title), (\.isLiked, \.isLiked))], time: time)
+            links: [.elements(of: articles, id: \.articleID, fields: (\.title, \.title), (\.isLiked, \.isLiked))], time: time,
+            scope: scope)
     }
 
     /// Loads a feed with these articles.
@@ -93,6 +95,24 @@ final class LinkedWorld: Sendable {
         await refresh.value
     }
 
+    /// Begins a request of a feed, with a fetch that the test ends.
+    func beginFeed<Result: Sendable>(
+        _ key: String = "home", _ request: @escaping @Sendable (PaginationStoreFlowable<String, Article>) async -> Result
+    ) async throws -> Task<Result, Never> {
+        let count = feedOrigin.startedCount + 1
+        feedOrigin.hold()
+        let task = Task { [feed] in await request(feed[key]) }
+        try await feedOrigin.started(count: count)
+        return task
+    }
+
+    /// Ends a request of a feed.
+    func end<Result: Sendable>(_ request: Task<Result, Never>, with rows: [Article], nextKey: String? = nil) async -> Result {
+        feedOrigin.enqueue(.page(rows, nextKey: nextKey))
+        feedOrigin.release()
+        return await request.value
+    }
+
     /// Waits until the contents of all stores are saved.
     func waitUntilSaved() async throws {
         try await articles.waitUntilSaved()
@@ -118,5 +138,31 @@ extension HeldRequest<Void> {
     func fail(_ change: Task<Void, any Error>) async {
         end(.failure(Offline()))
         await #expect(throws: Offline.self) { try await change.value }
+    }
+}
+
+/// The cachers behind three stores, over which a new world is a new launch.
+final class Disks: Sendable {
+    typealias Memory = (
+        articles: TieredCacher<GatedCacher<Int, Article>>, feed: TieredCacher<GatedCacher<String, [Article]>>,
+        search: TieredCacher<GatedCacher<String, [Finding]>>
+    )
+
+    let articles: GatedCacher<Int, Article>
+    let feed: GatedCacher<String, [Article]>
+    let search: GatedCacher<String, [Finding]>
+    /// The memory of the newest world.
+    let memory = Shared<Memory?>(nil)
+
+    init(recordsCalls: Bool = true) {
+        articles = GatedCacher(recordsCalls: recordsCalls)
+        feed = GatedCacher(recordsCalls: recordsCalls)
+        search = GatedCacher(recordsCalls: recordsCalls)
+    }
+
+    func world(onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = nil) -> LinkedWorld {
+        let memory: Memory = (TieredCacher(over: articles), TieredCacher(over: feed), TieredCacher(over: search))
+        self.memory.value = memory
+        return LinkedWorld(articles: memory.articles, feed: memory.feed, search: memory.search, onEvent: onEvent)
     }
 }

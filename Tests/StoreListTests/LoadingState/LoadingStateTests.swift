@@ -70,42 +70,17 @@ import Trials
         #expect(copy == state)
     }
 
-    @Test func `doAction rethrows the error of the closure`() {
-        #expect(throws: Offline.self) {
-            try LoadingState<Int>.loading(content: 1).doAction(
-                onLoading: { _ in throw Offline() }, onCompleted: { _, _, _ in }, onError: { _, _ in })
-        }
-    }
-
-    @Test func `the short form of a completed state has no pages`() {
-        #expect(LoadingState.completed(1) == .completed(content: 1, next: .none, prev: .none))
-    }
-
     @Test(arguments: [
-        (AdditionalLoadingState.none, false, false, false),
-        (.fixed(canRequestAdditionalData: true), true, false, false),
-        (.loading, false, true, false),
-        (.error(rawError: Offline()), true, false, true),
+        (AdditionalLoadingState.none, "fixed false", false, false, false),
+        (.fixed(canRequestAdditionalData: true), "fixed true", true, false, false),
+        (.loading, "loading", false, true, false),
+        (.error(rawError: Offline()), "error Offline()", true, false, true),
     ])
-    func `each page state exposes flags and error`(state: AdditionalLoadingState, canRequest: Bool, isLoading: Bool, hasError: Bool) {
-        #expect(state.canRequestAdditionalData == canRequest)
-        #expect(state.isLoading == isLoading)
-        #expect((state.error is Offline) == hasError)
-    }
-
-    @Test(arguments: [
-        (AdditionalLoadingState.none, "fixed false"), (.fixed(canRequestAdditionalData: true), "fixed true"), (.loading, "loading"),
-        (.error(rawError: Offline()), "error Offline()"),
-    ])
-    func `doAction of a page state returns the result of the matching closure`(state: AdditionalLoadingState, called: String) {
-        let result = state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" })
-        #expect(result == called)
-    }
-
-    @Test func `doAction of a page state rethrows the error of the closure`() {
-        #expect(throws: Offline.self) {
-            try AdditionalLoadingState.loading.doAction(onFixed: { _ in }, onLoading: { throw Offline() }, onError: { _ in })
-        }
+    func `each page state exposes flags and error, and doAction calls the matching closure`(
+        state: AdditionalLoadingState, called: String, canRequest: Bool, isLoading: Bool, hasError: Bool
+    ) {
+        #expect((state.canRequestAdditionalData, state.isLoading, state.error is Offline) == (canRequest, isLoading, hasError))
+        #expect(state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" }) == called)
     }
 
     struct Refused: Error { var code: Int }

@@ -15,28 +15,17 @@ struct GuessedEndTests {
         return PaginationStore(cacher: cacher, fetcher: fetcher, paging: paging, identity: .none, policy: policy)
     }
 
-    @Test(arguments: [GuessedEnd.emptyPage, .shortPage, .repeatedPage, .repeatedKey, GuessedEnd(rawValue: "ours")])
-    func `C25: a guessed end is shown with its reason`(_ reason: GuessedEnd) async throws {
-        let list = rooms(Fetcher(.page([1], nextKey: "2"), .page(Page([2], guessedEnd: reason))))[1]
+    @Test(arguments: [GuessedEnd.emptyPage, .shortPage, .repeatedPage, .repeatedKey, GuessedEnd(rawValue: "ours"), nil])
+    func `C25: a guessed end is shown with its reason, and an end that the origin states or a page with a next key is no guess`(
+        _ reason: GuessedEnd?
+    ) async throws {
+        let list = rooms(Fetcher(.page(Page([1], nextKey: "2", guessedEnd: .shortPage)), .page(Page([2], guessedEnd: reason))))[1]
         #expect(list.guessedEnd == nil, "nothing is loaded yet")
         _ = try await list.requireData()
         #expect(list.guessedEnd == nil, "there is a next page")
         #expect(await list.requestNextData() == .loaded)
         #expect(list.guessedEnd == reason)
         #expect(await list.requestNextData() == .noPage)
-    }
-
-    @Test func `C25: an end that the origin states is no guess`() async throws {
-        let list = rooms(Fetcher(.page([1], nextKey: "2"), .page([2])))[1]
-        _ = try await list.requireData()
-        #expect(await list.requestNextData() == .loaded)
-        #expect(list.guessedEnd == nil)
-    }
-
-    @Test func `C25: a page with a next key has no guessed end`() async throws {
-        let list = rooms(Fetcher(.page(Page([1], nextKey: "2", guessedEnd: .shortPage)), .page([2])))[1]
-        _ = try await list.requireData()
-        #expect(list.guessedEnd == nil)
     }
 
     @Test func `C25: a guess stays while the list keeps its end`() async throws {

@@ -7,39 +7,16 @@ import StoreTrials
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct KeptPagesTests {
-    /// An origin with six pages of two rows each; every edition has different rows.
-    final class Shelf: Sendable {
-        private let edition = Shared(0)
-        private let broken = Shared<String?>(nil)
-        let fetcher: ScriptedPaginationFetcher<Int, Int>
-
-        init() {
-            fetcher = ScriptedPaginationFetcher { [edition, broken] request in
-                let page = Int(request.pageKey ?? "0") ?? 0
-                if let key = broken.value, key == request.pageKey ?? "first" { throw Offline() }
-                let first = edition.value * 1_000 + page * 10
-                return .page([first, first + 1], nextKey: page < 5 ? "\(page + 1)" : nil)
-            }
-        }
-
-        func publishNextEdition() { edition.value += 1 }
-        func fail(at key: String?) { broken.value = key }
-
-        static func rows(_ edition: Int, pages: Range<Int>) -> [Int] {
-            pages.flatMap { page -> [Int] in
-                let first = edition * 1_000 + page * 10
-                return [first, first + 1]
-            }
-        }
-    }
+    typealias Row = PageWindowTests.Row
+    typealias Book = PageWindowTests.Book
 
     private func observedList(
-        _ shelf: Shelf, pages: Int = 3, expiry: Expiry = .never, policy: StorePolicy = .default, time: ManualTime = ManualTime()
-    ) async throws -> (PaginationStore<Int, Int>, RecordingObserver<[Int]>) {
-        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(expiry: expiry), fetcher: shelf.fetcher, policy: policy, time: time)
+        _ book: Book, expiry: Expiry = .never, policy: StorePolicy = .default, time: ManualTime = ManualTime()
+    ) async throws -> (PaginationStore<Int, Row>, RecordingObserver<[Row]>) {
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Row]>(expiry: expiry), fetcher: book.fetcher, policy: policy, time: time)
         let observer = try await observeCompleted(lists[1].publish())
-        for _ in 1..<pages { #expect(await lists[1].requestNextData() == .loaded) }
-        try await observer.next { $0.content?.count == pages * 2 && $0.isCompleted }
+        for _ in 1...2 { #expect(await lists[1].requestNextData() == .loaded) }
+        try await observer.next { $0.content == Book.rows(0...2) && $0.isCompleted }
         return (lists, observer)
     }
 
@@ -49,25 +26,25 @@ struct KeptPagesTests {
 
     @Test(arguments: Cause.allCases)
     func `C13: an implicit refetch keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
-        let (shelf, time) = (Shelf(), ManualTime())
+        let (book, time) = (Book(), ManualTime())
         let policy = StorePolicy(revalidatesOnExpiry: cause == .expiry, minimumInterval: .zero)
         let hasExpiry = [.expiry, .validation, .callerAfterExpiry].contains(cause)
         let (lists, observer) = try await observedList(
-            shelf, expiry: hasExpiry ? .after(.seconds(60)) : .never, policy: policy, time: time)
+            book, expiry: hasExpiry ? .after(.seconds(60)) : .never, policy: policy, time: time)
         let list = lists[1]
         let before = observer.states.count
         if cause == .retryByObserver {
-            shelf.fail(at: "first")
+            book.missing.value = 0
             await list.refresh()
             try await observer.next { $0.error != nil }
-            shelf.fail(at: nil)
+            book.missing.value = nil
         }
-        shelf.publishNextEdition()
+        book.edition.value = 1
         if hasExpiry { time.advance(by: .seconds(61)) }
-        var second: RecordingObserver<[Int]>?
+        var second: RecordingObserver<[Row]>?
         switch cause {
-        case .mutation: try await list.mutate(optimistically: { $0.append(0) }) {}
-        case .failedMutation: _ = try? await list.mutate(optimistically: { $0.append(0) }) { throw Offline() }
+        case .mutation: try await list.mutate(optimistically: { $0.append(Row(id: -1)) }) {}
+        case .failedMutation: _ = try? await list.mutate(optimistically: { $0.append(Row(id: -1)) }) { throw Offline() }
         case .trigger:
             let bell = Bell()
             lists.revalidate(on: bell)
@@ -79,28 +56,30 @@ struct KeptPagesTests {
         case .retryByObserver: second = RecordingObserver(list.publish())
         case .callerAfterExpiry: _ = try await list.requireData()
         }
-        try await observer.next { $0.isCompleted && $0.content?.first == 1_000 }
-        #expect(observer.states.last?.content == Shelf.rows(1, pages: 0..<3))
-        #expect(observer.states.dropFirst(before).allSatisfy { ($0.content?.count ?? 0) >= 6 })
+        try await observer.next { $0.isCompleted && $0.content?.first?.edition == 1 }
+        #expect(observer.states.last?.content == Book.rows(0...2, edition: 1))
+        #expect(observer.states.dropFirst(before).allSatisfy { ($0.content?.count ?? 0) >= 9 })
         #expect(await list.requestNextData() == .loaded)
-        #expect(shelf.fetcher.requests.last?.pageKey == "3")
+        #expect(book.fetcher.requests.last?.pageKey == "3")
         withExtendedLifetime(second) {}
     }
 
-    @Test(arguments: ["first", "1", "2"])
-    func `C4, C13: a refetch of several pages that fails at one keeps the list and its page keys`(_ key: String) async throws {
-        let shelf = Shelf()
-        let (lists, observer) = try await observedList(shelf)
-        shelf.publishNextEdition()
-        shelf.fail(at: key)
-        await lists[1].invalidate()
+    @Test(arguments: 0...2, [false, true])
+    func `C4, C13: a refetch of several pages that fails at one keeps the list and its page keys`(
+        _ page: Int, _ isRefresh: Bool
+    ) async throws {
+        let book = Book()
+        let (lists, observer) = try await observedList(book, policy: StorePolicy(refreshScope: .loadedPages))
+        book.edition.value = 1
+        book.missing.value = page
+        if isRefresh { await lists[1].refresh() } else { await lists[1].invalidate() }
         let state = try await observer.next { $0.error != nil }
-        #expect(state.content == Shelf.rows(0, pages: 0..<3))
-        shelf.fail(at: nil)
+        #expect(state.content == Book.rows(0...2))
+        book.missing.value = nil
         await lists[1].validate()
-        try await observer.next { $0.isCompleted && $0.content == Shelf.rows(1, pages: 0..<3) }
+        try await observer.next { $0.isCompleted && $0.content == Book.rows(0...2, edition: 1) }
         #expect(await lists[1].requestNextData() == .loaded)
-        #expect(shelf.fetcher.requests.last?.pageKey == "3")
+        #expect(book.fetcher.requests.last?.pageKey == "3")
     }
 
     @Test func `C9, C13: a canceled refetch of several pages requests no further page`() async throws {
@@ -143,24 +122,6 @@ struct KeptPagesTests {
         await change.value
     }
 
-    enum Reset: CaseIterable, Sendable { case refresh, forcedObserver }
-
-    @Test(arguments: Reset.allCases)
-    func `C13: a refresh and a forcing observer reset the list to its first page by default`(_ reset: Reset) async throws {
-        let shelf = Shelf()
-        let (lists, observer) = try await observedList(shelf)
-        shelf.publishNextEdition()
-        var forcing: RecordingObserver<[Int]>?
-        switch reset {
-        case .refresh: await lists[1].refresh()
-        case .forcedObserver: forcing = RecordingObserver(lists[1].publish(forceRefresh: true))
-        }
-        try await observer.next { $0.isCompleted && $0.content == Shelf.rows(1, pages: 0..<1) }
-        #expect(await lists[1].requestNextData() == .loaded)
-        #expect(shelf.fetcher.requests.last?.pageKey == "1")
-        withExtendedLifetime(forcing) {}
-    }
-
     @Test func `C13: rows that the origin no longer returns leave the list, which may become shorter`() async throws {
         let rows = Shared(3)
         let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
@@ -180,19 +141,19 @@ struct KeptPagesTests {
 
     @Test(arguments: Interruption.allCases)
     func `C13: a change or a refetch during a page request does not lose the page`(_ interruption: Interruption) async throws {
-        let shelf = Shelf()
-        let (lists, observer) = try await observedList(shelf, policy: StorePolicy(minimumInterval: .zero))
+        let book = Book()
+        let (lists, observer) = try await observedList(book, policy: StorePolicy(minimumInterval: .zero))
         let list = lists[1]
-        shelf.fetcher.hold()
-        let begun = shelf.fetcher.startedCount
+        book.fetcher.hold()
+        let begun = book.fetcher.startedCount
         let page = Task { await list.requestNextData() }
-        try await shelf.fetcher.started(count: begun + 1)
+        try await book.fetcher.started(count: begun + 1)
         let change = Task {
             switch interruption {
-            case .mutation: try await list.mutate(optimistically: { $0.append(-1) }) {}
-            case .failedMutation: try await list.mutate(optimistically: { $0.append(-1) }) { throw Offline() }
-            case .changeInPlace: await list.update { $0.append(-1) }
-            case .replacement: await list.update([-1])
+            case .mutation: try await list.mutate(optimistically: { $0.append(Row(id: -1)) }) {}
+            case .failedMutation: try await list.mutate(optimistically: { $0.append(Row(id: -1)) }) { throw Offline() }
+            case .changeInPlace: await list.update { $0.append(Row(id: -1)) }
+            case .replacement: await list.update([Row(id: -1)])
             case .trigger:
                 let bell = Bell()
                 lists.revalidate(on: bell)
@@ -200,14 +161,14 @@ struct KeptPagesTests {
             case .invalidation: await list.invalidate()
             }
         }
-        try await shelf.fetcher.started(count: begun + 2)
-        shelf.fetcher.release()
+        try await book.fetcher.started(count: begun + 2)
+        book.fetcher.release()
         _ = await change.result
         #expect(await page.value == .loaded)
-        let last = Shelf.rows(0, pages: 3..<4)
-        try await observer.next { $0.isCompleted && $0.content?.suffix(2) == last[...] }
+        let last = Book.rows(3...3)
+        try await observer.next { $0.isCompleted && $0.content?.suffix(3) == last[...] }
         try await until("no fetch runs") { lists.lists.runningFetches == 0 }
-        #expect(observer.states.last?.content?.suffix(2) == last[...])
+        #expect(observer.states.last?.content?.suffix(3) == last[...])
     }
 
     @Test func `C13: a list with a one-way fetcher has no previous page, even with a key for it`() async throws {

@@ -19,11 +19,14 @@ struct PageWindowTests {
     /// A book of numbered pages with three rows each, from page 0 on. A list begins at its bookmark.
     final class Book: Sendable {
         let edition = Shared(0)
+        /// The page that cannot be fetched.
+        let missing = Shared<Int?>(nil)
         let fetcher: ScriptedPaginationFetcher<Int, Row>
 
         init(bookmark: Int = 0, pages: Int = 1_000, repeating: Int = 0, hasPrevKeys: Bool = true) {
-            fetcher = ScriptedPaginationFetcher { [edition] request in
+            fetcher = ScriptedPaginationFetcher { [edition, missing] request in
                 let page = request.pageKey.flatMap { Int($0) } ?? bookmark
+                if page == missing.value { throw Offline() }
                 let rows = (page * 3 - (page > 0 ? repeating : 0)..<page * 3 + 3).map { Row(id: $0, edition: edition.value) }
                 return .page(rows, nextKey: page + 1 < pages ? "\(page + 1)" : nil, prevKey: page > 0 && hasPrevKeys ? "\(page - 1)" : nil)
             }
@@ -47,6 +50,14 @@ struct PageWindowTests {
         for _ in 0..<times {
             #expect(await (direction == .next ? list.requestNextData() : list.requestPrevData()) == .loaded)
         }
+    }
+
+    /// Loads pages of a list and waits until they are saved.
+    private func load(_ list: PaginationStoreFlowable<Int, Row>, next: Int, prev: Int = 0) async throws {
+        _ = try await list.requireData()
+        await page(list, .next, times: next)
+        await page(list, .prev, times: prev)
+        try await list.waitUntilSaved()
     }
 
     @Test func `C18: a full list drops a page at one end for each page added at the other, and can go back`() async throws {
@@ -140,9 +151,7 @@ struct PageWindowTests {
         let directory = temporaryURL()
         do {
             let lists = lists(book.fetcher, pages: 3, cacher: FileCacher(directory: directory))
-            _ = try await lists[1].requireData()
-            await page(lists[1], .next, times: 4)
-            try await lists[1].waitUntilSaved()
+            try await load(lists[1], next: 4)
         }
         let cacher = FileCacher<Int, [Row]>(directory: directory)
         let pages = try await cacher.load(param: 1)?.pages ?? []
@@ -162,16 +171,12 @@ struct PageWindowTests {
     @Test func `C18: a saved list with more pages than the window is cut by the next page or refetch`() async throws {
         let (book, cacher, time) = (Book(), GatedCacher<Int, [Row]>(), ManualTime())
         let whole = PaginationStore(cacher: cacher, fetcher: book.fetcher, time: time)
-        _ = try await whole[1].requireData()
-        await page(whole[1], .next, times: 5)
-        try await whole[1].waitUntilSaved()
+        try await load(whole[1], next: 5)
         let list = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[1]
         #expect(try await list.requireData() == Book.rows(0...5))
         await page(list, .next)
         #expect(try await list.requireData() == Book.rows(4...6))
-        _ = try await whole[2].requireData()
-        await page(whole[2], .next, times: 5)
-        try await whole[2].waitUntilSaved()
+        try await load(whole[2], next: 5)
         let second = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[2]
         await second.invalidate()
         #expect(try await second.requireData() == Book.rows(0...2))
@@ -182,10 +187,7 @@ struct PageWindowTests {
     @Test func `C18: a refetch keeps previous pages of a longer saved list only as far as the window reaches`() async throws {
         let (book, cacher, time) = (Book(bookmark: 5), GatedCacher<Int, [Row]>(), ManualTime())
         let whole = PaginationStore(cacher: cacher, fetcher: book.fetcher, time: time)
-        _ = try await whole[1].requireData()
-        await page(whole[1], .next)
-        await page(whole[1], .prev, times: 4)
-        try await whole[1].waitUntilSaved()
+        try await load(whole[1], next: 1, prev: 4)
         let list = lists(book.fetcher, pages: 3, cacher: cacher, time: time)[1]
         await list.invalidate()
         #expect(try await list.requireData() == Book.rows(4...6))
@@ -193,10 +195,7 @@ struct PageWindowTests {
 
     @Test func `C18: a saved window opens in a store without a window`() async throws {
         let (book, cacher, time) = (Book(), GatedCacher<Int, [Row]>(), ManualTime())
-        let window = lists(book.fetcher, pages: 2, cacher: cacher, time: time)
-        _ = try await window[1].requireData()
-        await page(window[1], .next, times: 3)
-        try await window[1].waitUntilSaved()
+        try await load(lists(book.fetcher, pages: 2, cacher: cacher, time: time)[1], next: 3)
         let list = PaginationStore(cacher: cacher, fetcher: book.fetcher, time: time)[1]
         await page(list, .next)
         await list.invalidate()
@@ -254,20 +253,18 @@ struct PageWindowTests {
         let book = Book()
         let list = lists(book.fetcher, pages: 2, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
-        let gate = WatchedState(false)
+        let request = HeldRequest<Row>()
         let mutation = Task {
             try await list.mutate(element: 1) {
                 $0.edition = 7
             } perform: {
-                try await gate.wait { $0 ? () : nil }
-                if !succeeds { throw Offline() }
-                return Row(id: 1, edition: 8)
+                try await request.run()
             }
         }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next, times: 2)
         #expect(try await list.requireData() == Book.rows(1...2))
-        gate.update { $0 = true }
+        request.end(succeeds ? .success(Row(id: 1, edition: 8)) : .failure(Offline()))
         _ = await mutation.result
         #expect(try await list.requireData() == Book.rows(1...2))
         await page(list, .prev)
@@ -278,15 +275,13 @@ struct PageWindowTests {
         let book = Book()
         let list = lists(book.fetcher, pages: 1, policy: StorePolicy(revalidatesAfterMutation: false))[1]
         let observer = try await observeCompleted(list.publish())
-        let gate = WatchedState(false)
-        let mutation = Task {
-            try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await gate.wait { $0 ? () : nil } }
-        }
+        let request = HeldRequest<Void>()
+        let mutation = Task { try await list.mutate(element: 1, optimistically: { $0.edition = 7 }) { try await request.run() } }
         try await observer.next { $0.content?.contains(Row(id: 1, edition: 7)) == true }
         await page(list, .next)
         await page(list, .prev)
         #expect(try await list.requireData().map(\.edition) == [0, 7, 0])
-        gate.update { $0 = true }
+        request.end(.success(()))
         try await mutation.value
     }
 

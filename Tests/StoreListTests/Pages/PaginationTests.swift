@@ -101,72 +101,6 @@ struct PaginationTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `C13: next and previous pages load concurrently`() async throws {
-        let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"))
-        let lists = store(fetcher)
-        _ = try await lists[1].requireData()
-        fetcher.hold()
-        let (next, prev) = (request(lists[1], .next), request(lists[1], .prev))
-        try await fetcher.started(count: 3)
-        for number in [3, 2] {
-            let direction = fetcher.requests[number - 1].direction
-            try await fetcher.answer(number, with: .page(direction == .next ? [6] : [4]))
-        }
-        #expect(await [next.value, prev.value] == ["loaded", "loaded"])
-        #expect(try await lists[1].requireData() == [4, 5, 6])
-    }
-
-    @Test(arguments: PageDirection.allCases)
-    func `C13: a request before the list is loaded joins its fetch and returns notLoadedYet`(_ direction: PageDirection) async throws {
-        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
-        let lists = store(fetcher)
-        fetcher.hold()
-        let (first, second) = (request(lists[1], direction), request(lists[1], direction))
-        try await fetcher.started(count: 1)
-        try await until("both wait") { lists.waiting(1) == 2 }
-        fetcher.release()
-        #expect(await [first.value, second.value] == ["notLoadedYet", "notLoadedYet"])
-        #expect(await request(lists[1], direction).value == "loaded")
-        #expect(fetcher.startedCount == 2)
-    }
-
-    @Test(arguments: PageDirection.allCases)
-    func `C13: a failed page keeps its key and is retried`(_ direction: PageDirection) async throws {
-        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
-        let list = store(fetcher)[1]
-        let observer = try await observeCompleted(list.publish())
-        #expect(await request(list, direction).value == "failed")
-        try await observer.next { $0.summary.contains("error(Offline)") }
-        let refused =
-            await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
-        #expect(refused.word == "failed" && fetcher.startedCount == 2)
-        #expect(await request(list, direction).value == "loaded")
-        #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
-    }
-
-    @Test func `C13: a page request on a failed list retries the list, unless continueWhenError is false`() async throws {
-        let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
-        let list = store(fetcher)[1]
-        let observer = RecordingObserver(list.publish())
-        try await observer.next { $0.error != nil }
-        #expect(await list.requestNextData(continueWhenError: false).word == "failed")
-        #expect(fetcher.startedCount == 1)
-        #expect(await list.requestNextData().word == "notLoadedYet")
-        try await observer.next { $0.summary == "completed([1],next:more)" }
-    }
-
-    @Test func `C13: an added element replaces the older one with its identity`() async throws {
-        struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
-        func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
-        let fetcher = ScriptedPaginationFetcher<Int, Row>(
-            .page(rows([3, 4], "a"), nextKey: "n", prevKey: "p"), .page(rows([4, 5, 5], "b")), .page(rows([1, 2, 3, 1], "c")))
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher)[1]
-        _ = try await list.requireData()
-        await list.requestNextData()
-        await list.requestPrevData()
-        #expect(try await list.requireData().map { "\($0.id)\($0.text)" } == ["1c", "2c", "3c", "4b", "5b"])
-    }
-
     @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
         let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
@@ -182,15 +116,6 @@ struct PaginationTests {
         #expect(observer.states.dropFirst(before).allSatisfy { $0.content == [4, 5, 6] || $0.content == [40, 50, 60] })
         #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])
         #expect(observer.states.last?.summary == "completed([40, 50, 60],next:more,prev:more)")
-    }
-
-    @Test func `C13: a refresh of all loaded pages that fails at one changes nothing`() async throws {
-        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
-        let list = store(fetcher, policy: StorePolicy(refreshScope: .loadedPages))[1]
-        _ = try await list.requireData()
-        await list.requestNextData()
-        await list.refresh()
-        #expect(try await list.requireData(from: .cache) == [5, 6])
     }
 
     @Test func `C13: an update keeps or replaces the page keys`() async throws {

@@ -22,52 +22,25 @@ struct History: RandomHistory {
 
     init(seed: UInt64, _ backing: Backing) {
         dice = SplitMix(seed: seed)
-        var rules = HistoryModel.Rules(hasFront: backing != .plain, hasBacking: backing != .memory)
-        var policy = StorePolicy()
-        // Time advances by whole seconds, so fractions ensure that it never meets the deadline of a stored record exactly.
-        if dice.below(3) > 0 { rules.lifetime = 2_500 }
-        if dice.below(3) == 0 { rules.staleWhileRevalidate = 3_250 }
-        if dice.below(3) == 0 { rules.staleIfError = 3_250 }
-        if dice.below(3) == 0 { rules.errorExpiry = 1_750 }
-        rules.refetchesOnExpiry = dice.below(2) == 0
-        rules.completesUnwanted = dice.below(3) == 0
-        rules.resetsOnRefresh = dice.below(3) > 0
-        rules.refetchesAfterMutation = dice.below(4) > 0
-        policy.staleWhileRevalidate = .milliseconds(rules.staleWhileRevalidate)
-        policy.staleIfError = .milliseconds(rules.staleIfError)
-        policy.errorExpiry = .milliseconds(rules.errorExpiry)
-        policy.revalidatesOnExpiry = rules.refetchesOnExpiry
+        var rules = HistoryRules(backing, &dice)
+        var policy = rules.policy
         // The model has no queue, so every key given to `prefetch` must start at once.
         policy.prefetchWidth = .max
-        policy.refreshScope = rules.resetsOnRefresh ? .firstPage : .loadedPages
-        policy.revalidatesAfterMutation = rules.refetchesAfterMutation
-        if rules.completesUnwanted { policy.unwantedFetch = .complete }
         isCacherFast = dice.below(2) == 0
         if dice.below(2) == 0 { rules.window = 1 + dice.below(3) }
         model = HistoryModel(rules: rules, keys: Self.keyCount)
-        world = HistoryWorld(
-            backing, expiry: rules.lifetime.map { .after(.milliseconds($0)) } ?? .never, policy: policy, window: rules.window)
+        world = HistoryWorld(backing, expiry: rules.expiry, policy: policy, window: rules.window)
         steps.append("\(rules), \(isCacherFast ? "fast" : "slow") cacher")
     }
 
-    mutating func run() async throws {
-        do {
-            try await runSteps()
-        } catch {
-            await giveUp()
-            throw error
-        }
-    }
-
-    /// Releases everything held after a difference, and cancels all observers and callers.
-    private func giveUp() async {
+    func giveUp() async {
         world.open()
         for observer in observers.values { observer.task.cancel() }
         for caller in callers.values { caller.cancel() }
         try? await until("all observers and callers have left", patience: .seconds(5)) { world.isEmpty }
     }
 
-    private mutating func runSteps() async throws {
+    mutating func play() async throws {
         for _ in 0..<40 + dice.below(40) {
             try await step()
             if isCacherFast { try await serveCacher() }
@@ -89,14 +62,8 @@ struct History: RandomHistory {
     mutating func settle(_ step: String) async throws {
         steps.append(step)
         model.finishStep()
-        var unrest: String?
-        do {
-            try await until("the store is quiet") {
-                unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
-                return unrest == nil
-            }
-        } catch {
-            throw Difference(description: "the store does not become quiet: \(unrest ?? "")\n\(world.lists.lists.engineSummary)")
+        try await quiet({ world.lists.lists.engineSummary }) {
+            world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
         }
         try compare()
     }

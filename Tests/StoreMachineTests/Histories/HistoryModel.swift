@@ -5,21 +5,6 @@ import Trials
 ///
 /// It follows the laws and shares no code with the store. Times are in milliseconds.
 struct HistoryModel: Sendable {
-    struct Rules: Sendable {
-        var hasFront = true
-        var hasBacking = false
-        var lifetime: Int?
-        var staleWhileRevalidate = 0
-        var staleIfError = 0
-        var errorExpiry = 0
-        var refetchesOnExpiry = false
-        var completesUnwanted = false
-        var resetsOnRefresh = true
-        var refetchesAfterMutation = true
-        /// The largest number of pages of a list.
-        var window: Int?
-    }
-
     /// One page of a list: the request that loaded it, the key of its opposite direction, and the number of its elements.
     struct Page: Hashable, Sendable {
         var direction: PageDirection?
@@ -134,7 +119,7 @@ struct HistoryModel: Sendable {
         }
     }
 
-    let rules: Rules
+    let rules: HistoryRules
     var now = 0
     var keys: [Int: Key]
     /// The records in memory and in the cacher.
@@ -160,7 +145,7 @@ struct HistoryModel: Sendable {
     /// Changes to make by callers that just learned the accepted content.
     var resumed: [(id: Int, change: Change, key: Int)] = []
 
-    init(rules: Rules, keys: Int) {
+    init(rules: HistoryRules, keys: Int) {
         self.rules = rules
         self.keys = Dictionary(uniqueKeysWithValues: (0..<keys).map { ($0, Key()) })
     }

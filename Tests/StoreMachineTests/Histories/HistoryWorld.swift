@@ -49,12 +49,10 @@ final class HistoryWorld: Sendable {
 
     /// Returns why the store is not quiet; `nil` if it can only change by a command.
     ///
-    /// Counts all work at both ends: fetches as begun and as held at the origin, cacher calls as running and as held, callers as open
-    /// and as waiting or working, observers as joined and as waiting for a state, and timers as set and as due.
+    /// Counts all work at both ends: fetches as begun and as held at the origin, and cacher calls as running and as held.
     func unrest(begun: Int, cancelled: Int, observers: Int) -> String? {
         lists.lists.engine.state.withLock { state in
             let origin = origin.counts
-            let here = clients.counts
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
             if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
             let keys = state.live.values.map(\.value)
@@ -62,21 +60,9 @@ final class HistoryWorld: Sendable {
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.queue.running + (state.queue.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
-            // A registered caller that is not suspended yet would not notice its cancellation at once.
-            let callers = keys.reduce(0) { sum, key in
-                // A worker of the prefetch queue waits like a caller but is not counted.
-                sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.desk.callers[$0.key] != .prefetch }
-                    + (key.callerGroup?.result.suspendedCount ?? 0)
-            }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
-            let waiting = callers + (state.clearing?.suspendedCount ?? 0) + (state.nextClearing?.suspendedCount ?? 0)
-            if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
-            let joined = keys.flatMap { $0.observers.all }
-            if here.2 != observers || joined.count != observers { return "observers: \(here.2) of \(observers), \(joined.count) joined" }
-            if joined.contains(where: { $0.suspension == nil }) { return "observers: one has a state to take" }
-            let now = time.now
-            if keys.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
-            return nil
+            let clearing = (state.clearing?.suspendedCount ?? 0) + (state.nextClearing?.suspendedCount ?? 0)
+            return clients.unrest(of: keys, clearing: clearing, observers: observers, now: time.now)
         }
     }
 

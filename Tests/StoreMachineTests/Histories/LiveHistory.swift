@@ -25,51 +25,30 @@ struct LiveHistory: RandomHistory {
 
     init(seed: UInt64, _ backing: Backing) {
         dice = SplitMix(seed: seed)
-        var rules = LiveHistoryModel.Rules(hasBacking: backing != .memory)
-        var policy = StorePolicy()
-        // Time advances by whole seconds, so fractions ensure that it never meets a deadline exactly.
-        if dice.below(3) > 0 { rules.lifetime = 2_500 }
-        if dice.below(3) == 0 { rules.staleWhileRevalidate = 3_250 }
-        if dice.below(3) == 0 { rules.staleIfError = 3_250 }
-        if dice.below(3) == 0 { rules.errorExpiry = 1_750 }
+        var rules = HistoryRules(backing, &dice)
         if dice.below(3) == 0 { rules.idle = 4_300 }
-        rules.refetchesOnExpiry = dice.below(2) == 0
-        rules.completesUnwanted = dice.below(3) == 0
-        rules.refetchesAfterMutation = dice.below(4) > 0
         rules.attempts = [1, 2, .max][dice.below(3)]
         if backing != .memory { rules.saveInterval = [0, 1_100, 5_200][dice.below(3)] }
-        policy.staleWhileRevalidate = .milliseconds(rules.staleWhileRevalidate)
-        policy.staleIfError = .milliseconds(rules.staleIfError)
-        policy.errorExpiry = .milliseconds(rules.errorExpiry)
-        policy.revalidatesOnExpiry = rules.refetchesOnExpiry
-        policy.revalidatesAfterMutation = rules.refetchesAfterMutation
+        var policy = rules.policy
         policy.idleTimeout = rules.idle.map { .milliseconds($0) }
         policy.saveInterval = .milliseconds(rules.saveInterval)
         // The delays are those that the errors ask for, or zero.
         policy.retry = RetryPolicy(attempts: rules.attempts, base: .zero)
-        if rules.completesUnwanted { policy.unwantedFetch = .complete }
         model = LiveHistoryModel(rules: rules)
-        let expiry: Expiry = rules.lifetime.map { .after(.milliseconds($0)) } ?? .never
         let feed = ScriptedLiveFetcher<Int, [Int]>(cancellation: dice.below(2) == 0 ? .honored : .ignored)
-        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        let cacher = GatedCacher<Int, [Int]>(expiry: rules.expiry)
         (self.feed, self.cacher) = (feed, cacher)
         store = Store(backing, over: cacher, fetcher: feed, policy: policy, time: time)
         store.revalidate(on: bell)
         steps.append("\(rules)")
     }
 
-    mutating func run() async throws {
-        do {
-            for _ in 0..<40 + dice.below(40) { try await step() }
-            try await windUp()
-        } catch {
-            await giveUp()
-            throw error
-        }
-        await giveUp()
+    mutating func play() async throws {
+        for _ in 0..<40 + dice.below(40) { try await step() }
+        try await windUp()
     }
 
-    private func giveUp() async {
+    func giveUp() async {
         for observer in observers.values { observer.task.cancel() }
         for caller in callers.values { caller.task.cancel() }
         for id in clients.state.current.performing { clients.end(id, succeeds: false) }
@@ -243,7 +222,7 @@ struct LiveHistory: RandomHistory {
 
     private mutating func endConnection(_ key: Int, fails: Bool) async throws {
         guard let number = connection(key) else { return }
-        model.connectionEnded(key, fails: fails, after: fails ? 1_250 : 100)
+        model.connectionEnded(key, fails: fails, after: fails ? 1_250 : 100, error: fails ? "Lost" : "StoreError")
         model.endTransition(key)
         try await feed.end(throwing: fails ? Lost(retryAfter: .milliseconds(1_250)) : nil, on: number)
         try await settle("the connection of \(key) \(fails ? "fails" : "ends")")
@@ -274,24 +253,14 @@ struct LiveHistory: RandomHistory {
         steps.append(step)
         // A change may make an earlier trigger due.
         model.advance(by: 0)
-        var unrest: String?
-        do {
-            try await until("the store is quiet") {
-                unrest = self.unrest()
-                return unrest == nil
-            }
-        } catch {
-            throw Difference(description: "the store does not become quiet: \(unrest ?? "")\n\(store.engineSummary)")
-        }
+        try await quiet({ store.engineSummary }) { unrest() }
         try compare()
-        model.settledResults = Set(model.results.keys)
     }
 
     /// Returns why the store is not quiet; `nil` if it can only change by a command.
     private func unrest() -> String? {
         let expected = (model.connections.values.reduce(0) { $0 + $1.count }, model.keys.values.count { $0.stream?.isOpen == true })
         return store.engine.state.withLock { state in
-            let here = clients.counts
             let lines = feed.state.read { state in
                 (
                     state.connections.count, state.lines.values.count { !$0.isCancelled },
@@ -305,16 +274,7 @@ struct LiveHistory: RandomHistory {
             let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != lines.1 { return "connections: \(fetches) running, \(lines.1) open" }
             if state.queue.running > 0 || state.queue.isBarred { return "cacher: \(state.queue.running) calls run" }
-            let callers = keys.reduce(0) { sum, key in
-                sum + key.callers.values.count { $0.suspendedCount > 0 } + (key.callerGroup?.result.suspendedCount ?? 0)
-            }
-            if here.0 != callers + here.1 { return "callers: \(here.0) open, \(callers) waiting, \(here.1) working" }
-            let joined = keys.flatMap { $0.observers.all }
-            if here.2 != observers.count || joined.count != observers.count { return "observers: \(here.2), \(joined.count) joined" }
-            if joined.contains(where: { $0.suspension == nil }) { return "observers: one has a state to take" }
-            let now = time.now
-            if keys.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
-            return nil
+            return clients.unrest(of: keys, observers: observers.count, now: time.now)
         }
     }
 

@@ -207,7 +207,6 @@ extension LiveHistoryModel {
             if let due = stream.saveDue, due <= now { self[key].stream?.saveDue = nil }
             if let ends = stream.silenceEnds, ends <= now {
                 connectionEnded(key, fails: true, after: 100)
-                for (id, result) in results where result == "Lost" && !settledResults.contains(id) { results[id] = "StoreError" }
             }
             if let start = stream.reconnectsAt, start <= now, self[key].isWanted {
                 let own = self[key].stream?.own

@@ -2,20 +2,6 @@
 ///
 /// It follows the laws and shares no code with the store. Its cacher is as fast as memory. Times are in milliseconds.
 struct LiveHistoryModel: Sendable {
-    struct Rules: Sendable {
-        var hasBacking = false
-        var lifetime: Int?
-        var staleWhileRevalidate = 0
-        var staleIfError = 0
-        var errorExpiry = 0
-        var refetchesOnExpiry = false
-        var completesUnwanted = false
-        var refetchesAfterMutation = true
-        var attempts = 1
-        var idle: Int?
-        var saveInterval = 0
-    }
-
     struct Record: Hashable, Sendable {
         var content: [Int]
         var tag: String?
@@ -71,7 +57,7 @@ struct LiveHistoryModel: Sendable {
         var isIdle: Bool { observers == 0 && callers.isEmpty && stream == nil && patches.isEmpty }
     }
 
-    let rules: Rules
+    let rules: HistoryRules
     var now = 0
     var keys: [Int: Key] = [:]
     /// What the cacher holds.
@@ -161,8 +147,8 @@ struct LiveHistoryModel: Sendable {
         save(key)
     }
 
-    /// The connection of a key has ended, or has failed.
-    mutating func connectionEnded(_ key: Int, fails: Bool, after pause: Int) {
+    /// The connection of a key has ended, or has failed: with an error of the origin, or of the store.
+    mutating func connectionEnded(_ key: Int, fails: Bool, after pause: Int, error: String = "StoreError") {
         let (now, rules) = (now, rules)
         guard let stream = self[key].stream else { return }
         let isFailure = fails || stream.isConnecting
@@ -177,7 +163,7 @@ struct LiveHistoryModel: Sendable {
         guard self[key].isWanted, attempt < rules.attempts else {
             self[key].stream = nil
             flush(key)
-            return failCallers(key, fails ? "Lost" : "StoreError")
+            return failCallers(key, error)
         }
         self[key].stream?.attempt = attempt + 1
         self[key].stream?.reconnectsAt = now + pause
@@ -226,8 +212,6 @@ struct LiveHistoryModel: Sendable {
                 accept(key, own.content + [number], tag)
             } else {
                 connectionEnded(key, fails: true, after: 100)
-                // Not the error of the origin.
-                for (id, result) in results where result == "Lost" && !settledResults.contains(id) { results[id] = "StoreError" }
             }
         case .current:
             guard stream.isConnecting, stream.sent != nil, self[key].accepted != nil else { break }
@@ -237,9 +221,6 @@ struct LiveHistoryModel: Sendable {
         }
         endTransition(key)
     }
-
-    /// The results of earlier steps.
-    var settledResults: Set<Int> = []
 
     private mutating func accept(_ key: Int, _ content: [Int], _ tag: String?) {
         self[key].patches.removeAll(where: \.isConfirmed)

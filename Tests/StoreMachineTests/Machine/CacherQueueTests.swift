@@ -9,11 +9,28 @@ import Trials
 /// `STOREHOUSE_SEEDS=N` searches N times as many states.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CacherQueueTests {
+    /// Breadth first, so that the first violation has the shortest history.
     @Test func `C6: every order of requests and ends starts the calls that the rules allow`() async {
-        var search = QueueSearch()
-        await search.run(maxStates: states(10_000))
-        if isLongRun { print("\(search.states) states\(search.isComplete ? ", complete" : "")") }
-        if let failure = search.failure { Issue.record("\(failure)") }
+        let limit = states(10_000)
+        var seen: Set<QueueWorld> = [QueueWorld()]
+        var frontier: [(world: QueueWorld, history: [QueueEvent])] = [(QueueWorld(), [])]
+        while !frontier.isEmpty, seen.count < limit {
+            var reached: [(world: QueueWorld, history: [QueueEvent])] = []
+            for (world, history) in frontier where seen.count < limit {
+                await Task.yield()
+                for event in world.events {
+                    var next = world
+                    next.apply(event)
+                    if let violation = next.violation ?? next.trace {
+                        Issue.record("\(violation), after \(history + [event])")
+                        return
+                    }
+                    if seen.insert(next).inserted { reached.append((next, history + [event])) }
+                }
+            }
+            frontier = reached
+        }
+        if isLongRun { print("\(seen.count) states\(seen.count < limit ? ", complete" : "")") }
     }
 
     /// A fact about failed saves.
@@ -165,8 +182,13 @@ private struct QueueWorld: Hashable {
         if queue.isBarred != (isClearingDue || isClearing) { violation = "bars calls although no clear is due" }
     }
 
-    /// Whether nothing runs or waits.
-    var isIdle: Bool { waiting.isEmpty && running.isEmpty && !isClearingDue && !isClearing && queue.isEmpty }
+    /// The state that remains after the end of all calls, or the rule that these break.
+    var trace: String? {
+        var world = self
+        while let call = world.running.first { world.apply(.end(call)) }
+        let isIdle = world.waiting.isEmpty && !world.isClearingDue && !world.isClearing && world.queue == CacherQueue()
+        return world.violation ?? (isIdle ? nil : "keeps a trace of ended calls: \(world.queue)")
+    }
 }
 
 extension QueueCall {
@@ -181,48 +203,5 @@ extension QueueCall {
         case .load(let key, _), .write(let key): key
         case .keys, .removeAll: nil
         }
-    }
-}
-
-extension CacherQueue {
-    /// Whether the queue has no trace of earlier calls.
-    fileprivate var isEmpty: Bool { self == CacherQueue() }
-}
-
-/// Explores every order of events, breadth first, so that the first violation has the shortest history.
-private struct QueueSearch {
-    private(set) var states = 0
-    private(set) var isComplete = false
-    private(set) var failure: String?
-
-    mutating func run(maxStates: Int) async {
-        var seen: Set<QueueWorld> = [QueueWorld()]
-        var frontier: [(world: QueueWorld, history: [QueueEvent])] = [(QueueWorld(), [])]
-        while !frontier.isEmpty {
-            var reached: [(world: QueueWorld, history: [QueueEvent])] = []
-            for (world, history) in frontier {
-                await Task.yield()
-                for event in world.events {
-                    var next = world
-                    next.apply(event)
-                    states = seen.count
-                    if let violation = next.violation ?? trace(next) {
-                        failure = "\(violation), after \(history + [event])"
-                        return
-                    }
-                    if states >= maxStates { return }
-                    if seen.insert(next).inserted { reached.append((next, history + [event])) }
-                }
-            }
-            frontier = reached
-        }
-        isComplete = true
-    }
-
-    /// Ends all calls: then nothing may be left.
-    private func trace(_ world: QueueWorld) -> String? {
-        var world = world
-        while let call = world.running.first { world.apply(.end(call)) }
-        return world.violation ?? (world.isIdle ? nil : "keeps a trace of ended calls: \(world.queue)")
     }
 }

@@ -9,139 +9,130 @@ struct MachinePagesTests {
     private static let pageUnlessFailed = ModelEvent.arrive(.page(.next, continueWhenError: false))
 
     @Test(arguments: [
-        MachinePlay("a valid list", events: list + [.nextPage], shows: "completed(old, loading, more)", begins: 1),
-        MachinePlay("both directions", events: list + [.nextPage, .prevPage], shows: "completed(old, loading, loading)", begins: 1),
-        MachinePlay("the same page twice", events: list + [.nextPage, .nextPage], shows: "completed(old, loading, more)"),
-        MachinePlay("a valid list without an observer", events: [.nextPage, .read], shows: "completed(old, loading, more)", begins: 1),
-        MachinePlay("an expired list without an observer", holds: .expired, events: [.nextPage, .read], shows: "loading(old)", begins: 1),
-        MachinePlay("no list", holds: .nothing, events: [.nextPage, .read], shows: "loading(nothing)", begins: 1),
-        MachinePlay("a loading list", events: [.force, .read, .nextPage], shows: "loading(old)"),
-        MachinePlay("a failed list", events: [.force, .read, .failed, .nextPage], shows: "loading(old)", begins: 1),
-        MachinePlay(
+        Play("a valid list", events: list + [.nextPage], shows: "completed(old, loading, more)", begins: 1),
+        Play("both directions", events: list + [.nextPage, .prevPage], shows: "completed(old, loading, loading)", begins: 1),
+        Play("the same page twice", events: list + [.nextPage, .nextPage], shows: "completed(old, loading, more)"),
+        Play("a valid list without an observer", events: [.nextPage, .read], shows: "completed(old, loading, more)", begins: 1),
+        Play("an expired list without an observer", holds: .expired, events: [.nextPage, .read], shows: "loading(old)", begins: 1),
+        Play("no list", holds: .nothing, events: [.nextPage, .read], shows: "loading(nothing)", begins: 1),
+        Play("a loading list", events: [.force, .read, .nextPage], shows: "loading(old)"),
+        Play("a failed list", events: [.force, .read, .failed, .nextPage], shows: "loading(old)", begins: 1),
+        Play(
             "a failed list, not continuing after errors", events: [.force, .read, .failed, pageUnlessFailed], shows: "error(old)",
             answers: ["page failed"]),
-        MachinePlay(
-            "a failed page", events: list + [.nextPage, .fetched(.next, .failure), .nextPage], shows: "completed(old, loading, more)",
-            begins: 1),
-        MachinePlay(
-            "a failed page, not continuing after errors", events: list + [.nextPage, .fetched(.next, .failure), pageUnlessFailed],
+        Play("a failed page", events: list + [.nextPage, .nextFailed, .nextPage], shows: "completed(old, loading, more)", begins: 1),
+        Play(
+            "a failed page, not continuing after errors", events: list + [.nextPage, .nextFailed, pageUnlessFailed],
             shows: "completed(old, error, more)", answers: ["page failed"]),
-        MachinePlay(
-            "beyond the end", events: list + [.updateWithKeys, .prevPage], shows: "completed(mine, more, end)", answers: ["noPage"]),
-        MachinePlay("with a forced fetch, before the list is read", events: [.force, .nextPage, .read], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            "with a refresh, before the list is read", events: [.nextPage, .arrive(.refresh), .read], shows: "loading(old)", begins: 1),
+        Play("beyond the end", events: list + [.updateWithKeys, .prevPage], shows: "completed(mine, more, end)", answers: ["noPage"]),
+        Play("with a forced fetch, before the list is read", events: [.force, .nextPage, .read], shows: "loading(old)", begins: 1),
+        Play("with a refresh, before the list is read", events: [.nextPage, .arrive(.refresh), .read], shows: "loading(old)", begins: 1),
     ])
-    func `C13: a page request fetches once beside a valid list and otherwise waits for the list`(play: MachinePlay) {
+    func `C13: a page request fetches once beside a valid list and otherwise waits for the list`(play: Play) {
         play.run(.table(isList: true))
     }
 
     @Test(arguments: [
-        MachinePlay(
-            "next", events: list + [.nextPage, .nextPage, .fetched(.next, .modified)], shows: "completed(old+page, more, more)",
+        Play(
+            "next", events: list + [.nextPage, .nextPage, .nextLoaded], shows: "completed(old+page, more, more)",
             answers: ["joined", "loaded"]),
-        MachinePlay(
-            "prev", events: list + [.prevPage, .prevPage, .fetched(.prev, .modified)], shows: "completed(page+old, more, more)",
+        Play(
+            "prev", events: list + [.prevPage, .prevPage, .prevLoaded], shows: "completed(page+old, more, more)",
             answers: ["joined", "loaded"]),
-        MachinePlay(
-            "failed", events: list + [.nextPage, .nextPage, .fetched(.next, .failure)], shows: "completed(old, error, more)",
+        Play(
+            "failed", events: list + [.nextPage, .nextPage, .nextFailed], shows: "completed(old, error, more)",
             answers: ["page failed", "page failed"]),
-        MachinePlay(
+        Play(
             "not modified", events: list + [.nextPage, .fetched(.next, .notModified)], shows: "completed(old, error, more)",
             answers: ["page failed"]),
-        MachinePlay(
-            "the last one", events: list + [.nextPage, .fetched(.next, .modified), .nextPage, .fetched(.next, .modified)],
-            shows: "completed(old+page+page, end, more)", answers: ["loaded"]),
-        MachinePlay(
-            "beside a page in the other direction",
-            events: list + [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)],
+        Play(
+            "the last one", events: list + [.nextPage, .nextLoaded, .nextPage, .nextLoaded], shows: "completed(old+page+page, end, more)",
+            answers: ["loaded"]),
+        Play(
+            "beside a page in the other direction", events: list + [.nextPage, .prevPage, .nextLoaded, .prevLoaded],
             shows: "completed(page+old+page, more, more)", answers: ["loaded"]),
-        MachinePlay(
-            "during a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
-            shows: "completed(old+page+patch, more, more)", answers: ["loaded"]),
-        MachinePlay(
+        Play(
+            "during a mutation", events: list + [.patch, .nextPage, .nextLoaded], shows: "completed(old+page+patch, more, more)",
+            answers: ["loaded"]),
+        Play(
             "after a mutation was folded into the list",
-            events: [
-                .nextPage, .read, .fetched(.next, .modified), .patch, .settle(0, succeeds: true), .nextPage, .fetched(.next, .modified),
-            ],
+            events: [.nextPage, .read, .nextLoaded, .patch, .settle(0, succeeds: true), .nextPage, .nextLoaded],
             shows: "completed(old+page+patch+page, end, more)", answers: ["loaded"]),
-        MachinePlay(
+        Play(
             "the list is fetched instead", holds: .nothing, events: [.nextPage, .read, .fetched], shows: "completed(new, more, more)",
             answers: ["notLoadedYet"]),
     ])
-    func `C13: a page is added at its end of the list, and a failed page keeps its key`(play: MachinePlay) {
+    func `C13: a page is added at its end of the list, and a failed page keeps its key`(play: Play) {
         play.run(.table(isList: true))
     }
 
     @Test(arguments: [
-        MachinePlay(
+        Play(
             "a refresh", events: list + [.nextPage, .arrive(.refresh)], shows: "loading(old)", answers: ["superseded"], begins: 1,
             cancels: 1),
-        MachinePlay(
+        Play(
             "a forced fetch", events: list + [.nextPage, .prevPage, .force], shows: "loading(old)", answers: ["superseded", "superseded"],
             begins: 1, cancels: 2),
-        MachinePlay(
+        Play(
             "an update with keys", events: list + [.nextPage, .updateWithKeys], shows: "completed(mine, more, end)",
             answers: ["superseded"], cancels: 1),
-        MachinePlay(
-            "clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
-        MachinePlay(
+        Play("clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
+        Play("clearAll", events: list + [.nextPage, .clearAll], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
+        Play(
             "an update with keys after a fetch of the list interrupted the page",
             events: list + [.nextPage, .arrive(.origin), .updateWithKeys], shows: "completed(mine, more, end)",
             answers: ["mine", "superseded"], cancels: 1),
-        MachinePlay(
+        Play(
             "invalidate after the last observer and caller left", events: list + [.nextPage, .leave, .depart(0), .invalidate],
             shows: "completed(old, more, more)", cancels: 1),
     ])
-    func `C13: a refresh and new page keys supersede a page request`(play: MachinePlay) {
+    func `C13: a refresh and new page keys supersede a page request`(play: Play) {
         runWithLateResult(play)
     }
 
     @Test(arguments: [
-        MachinePlay("an update", events: list + [.nextPage, .update], shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
-        MachinePlay("invalidate", events: list + [.nextPage, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
-        MachinePlay(
-            "a caller for the origin's content", events: list + [.nextPage, .arrive(.origin)], shows: "loading(old)", begins: 1,
-            cancels: 1),
-        MachinePlay("a trigger", events: list + [.nextPage, .trigger], shows: "loading(old)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play("an update", events: list + [.nextPage, .update], shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
+        Play("invalidate", events: list + [.nextPage, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
+        Play(
+            "a caller for the origin's content", events: list + [.nextPage, .arrive(.origin)], shows: "loading(old)", begins: 1, cancels: 1),
+        Play("a trigger", events: list + [.nextPage, .trigger], shows: "loading(old)", begins: 1, cancels: 1),
+        Play(
             "the start of a mutation", events: list + [.nextPage, .patch], shows: "completed(old+patch, loading, more)", begins: 1,
             cancels: 1),
-        MachinePlay(
+        Play(
             "the success of a mutation", events: [.arrive(.acceptedContent), .read, .patch, .nextPage, .settle(0, succeeds: true)],
             shows: "completed(old+patch, loading, more)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play(
             "the success of a mutation behind a pending one", events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)],
             shows: "completed(old+patch+patch, loading, more)", begins: 1, cancels: 1),
     ])
-    func `C5, C13: an interrupted page request never appends the page of its older fetch`(play: MachinePlay) {
+    func `C5, C13: an interrupted page request never appends the page of its older fetch`(play: Play) {
         runWithLateResult(play)
     }
 
     @Test(arguments: [
-        MachinePlay(
+        Play(
             "after the fetch of the list", events: list + [.nextPage, .arrive(.origin), .fetched], shows: "completed(new, loading, more)",
             answers: ["new"], begins: 1),
-        MachinePlay(
+        Play(
             "in both directions", events: list + [.nextPage, .prevPage, .invalidate, .fetched], shows: "completed(new, loading, loading)",
             begins: 2),
-        MachinePlay(
+        Play(
             "after an update canceled that fetch", events: list + [.nextPage, .invalidate, .update],
             shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play(
             "after a mutation canceled that fetch", events: list + [.nextPage, .invalidate, .patch],
             shows: "completed(old+patch, loading, more)", begins: 1, cancels: 1),
-        MachinePlay(
-            "unless that fetch fails", events: list + [.nextPage, .invalidate, .failed], shows: "error(old)", answers: ["page failed"]),
-        MachinePlay(
-            "until the page is loaded", events: list + [.nextPage, .invalidate, .fetched, .fetched(.next, .modified)],
+        Play("unless that fetch fails", events: list + [.nextPage, .invalidate, .failed], shows: "error(old)", answers: ["page failed"]),
+        Play(
+            "until the page is loaded", events: list + [.nextPage, .invalidate, .fetched, .nextLoaded],
             shows: "completed(new+page, more, more)", answers: ["loaded"]),
     ])
-    func `C13: an interrupted page request continues with the current list`(play: MachinePlay) {
+    func `C13: an interrupted page request continues with the current list`(play: Play) {
         play.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
     }
 
-    private func runWithLateResult(_ play: MachinePlay) {
+    private func runWithLateResult(_ play: Play) {
         play.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
         var late = play
         late.events.append(.late)
@@ -149,25 +140,17 @@ struct MachinePagesTests {
         late.run(.table(isList: true, policy: StorePolicy(minimumInterval: .zero)))
     }
 
-    @Test(arguments: [(StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1))])
-    func `C13: a refresh fetches the pages that its scope selects`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
-        let setting = ModelSetting.table(isList: true, policy: StorePolicy(refreshScope: scope))
-        var world = ModelWorld.origins(setting)[1]
-        let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
-        for event in [.join, .read] + loaded + [.arrive(.refresh)] { world.apply(event) }
-        #expect(world.flight?.pages == pages)
-        #expect(world.violations == [])
-    }
-
-    @Test(arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages], [ModelEvent.invalidate, .trigger, .arrive(.origin)])
-    func `C13: an implicit fetch loads all loaded pages again, under every refresh scope`(
+    @Test(
+        arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages],
+        [ModelEvent.invalidate, .trigger, .arrive(.origin), .arrive(.refresh), .force])
+    func `C13: a refresh and a forcing observer fetch the pages that the scope selects, and an implicit fetch all loaded pages`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
         let setting = ModelSetting.table(isList: true, policy: StorePolicy(minimumInterval: .zero, refreshScope: scope))
         var world = ModelWorld.origins(setting)[1]
-        let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
-        for event in [.join, .read] + loaded + [cause] { world.apply(event) }
-        #expect(world.flight?.pages == PageCounts(next: 1, prev: 1))
+        for event in [.join, .read, .nextPage, .prevPage, .nextLoaded, .prevLoaded, cause] { world.apply(event) }
+        let resets = [.arrive(.refresh), .force].contains(cause) && scope == .firstPage
+        #expect(world.flight?.pages == (resets ? PageCounts() : PageCounts(next: 1, prev: 1)))
         #expect(world.violations == [])
     }
 }

@@ -10,18 +10,18 @@ struct MachinePatchTests {
     private static let held: [ModelEvent] = [.arrive(.acceptedContent), .read]
 
     @Test(arguments: [
-        MachinePlay("begun", events: observed + [.patch], shows: "completed(old+patch)"),
-        MachinePlay("failed", events: held + [.patch, .settle(0, succeeds: false)], shows: "completed(old)"),
-        MachinePlay("succeeded", events: held + [.patch, .settle(0, succeeds: true)], shows: "completed(old+patch)"),
-        MachinePlay("over an update", events: held + [.patch, .update], shows: "completed(mine+patch)"),
-        MachinePlay("dropped by clear", events: held + [.patch, .clear], shows: "no state"),
-        MachinePlay(
+        Play("begun", events: observed + [.patch], shows: "completed(old+patch)"),
+        Play("failed", events: held + [.patch, .settle(0, succeeds: false)], shows: "completed(old)"),
+        Play("succeeded", events: held + [.patch, .settle(0, succeeds: true)], shows: "completed(old+patch)"),
+        Play("over an update", events: held + [.patch, .update], shows: "completed(mine+patch)"),
+        Play("dropped by clear", events: held + [.patch, .clear], shows: "no state"),
+        Play(
             "dropped by clear and settled after an update", events: held + [.patch, .clear, .update, .settleForgotten(succeeds: true)],
             shows: "completed(mine)"),
-        MachinePlay("without content", holds: .nothing, events: held + [.patch], shows: "no state"),
-        MachinePlay("without content, then an update", holds: .nothing, events: held + [.patch, .update], shows: "completed(mine+patch)"),
+        Play("without content", holds: .nothing, events: held + [.patch], shows: "no state"),
+        Play("without content, then an update", holds: .nothing, events: held + [.patch, .update], shows: "completed(mine+patch)"),
     ])
-    func `C14: a mutation is visible at once and undone when it fails`(play: MachinePlay) {
+    func `C14: a mutation is visible at once and undone when it fails`(play: Play) {
         play.run(.table())
     }
 
@@ -42,36 +42,36 @@ struct MachinePatchTests {
     }
 
     @Test(arguments: [
-        MachinePlay("begins, with an observer", holds: .expired, events: observed + [.patch], shows: "completed(old+patch)", cancels: 1),
-        MachinePlay(
+        Play("begins, with an observer", holds: .expired, events: observed + [.patch], shows: "completed(old+patch)", cancels: 1),
+        Play(
             "begins, with a waiting caller", holds: .expired, events: [.arrive(.content), .read, .patch], shows: "loading(old+patch)",
             begins: 1, cancels: 1),
-        MachinePlay("begins, during a forced fetch", events: [.force, .read, .patch], shows: "loading(old+patch)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play("begins, during a forced fetch", events: [.force, .read, .patch], shows: "loading(old+patch)", begins: 1, cancels: 1),
+        Play(
             "begins, with an observer but no content", holds: .nothing, events: observed + [.patch], shows: "loading(nothing)", begins: 1,
             cancels: 1),
-        MachinePlay(
+        Play(
             "begins, after the last observer left", events: [.force, .read, .leave, .arrive(.acceptedContent), .patch],
             shows: "completed(old+patch)", cancels: 1),
-        MachinePlay(
+        Play(
             "succeeds, during a refresh", events: observed + [.patch, .arrive(.refresh), .settle(0, succeeds: true)],
             shows: "loading(old+patch)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play(
             "fails, during a refresh", events: observed + [.patch, .arrive(.refresh), .settle(0, succeeds: false)], shows: "loading(old)"),
     ])
-    func `C5: the start and the success of a mutation cancel older fetches, its failure does not`(play: MachinePlay) {
+    func `C5: the start and the success of a mutation cancel older fetches, its failure does not`(play: Play) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay("the last succeeds", events: observed + [.patch, .settle(0, succeeds: true)], shows: "loading(old+patch)", begins: 1),
-        MachinePlay("the last fails", events: observed + [.patch, .settle(0, succeeds: false)], shows: "loading(old)", begins: 1),
-        MachinePlay(
+        Play("the last succeeds", events: observed + [.patch, .settle(0, succeeds: true)], shows: "loading(old+patch)", begins: 1),
+        Play("the last fails", events: observed + [.patch, .settle(0, succeeds: false)], shows: "loading(old)", begins: 1),
+        Play(
             "another mutation is pending", events: observed + [.patch, .patch, .settle(0, succeeds: true)],
             shows: "completed(old+patch+patch)"),
-        MachinePlay("no observer", events: held + [.patch, .settle(0, succeeds: true)], shows: "completed(old+patch)"),
+        Play("no observer", events: held + [.patch, .settle(0, succeeds: true)], shows: "completed(old+patch)"),
     ])
-    func `C14: an observed key is fetched once when its last mutation settles`(play: MachinePlay) {
+    func `C14: an observed key is fetched once when its last mutation settles`(play: Play) {
         play.run(.table())
     }
 

@@ -9,104 +9,99 @@ import StoreCoreTesting
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineReadingTests {
     @Test(arguments: [
-        MachinePlay("nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),
-        MachinePlay("valid", events: [.join, .read], shows: "completed(old)"),
-        MachinePlay("expired", holds: .expired, events: [.join, .read], shows: "loading(old)", begins: 1),
-        MachinePlay("invalidated", holds: .invalidated, events: [.join, .read], shows: "loading(old)", begins: 1),
-        MachinePlay("unreadable", events: [.join, .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
-        MachinePlay("not read yet", events: [.join], shows: "no state"),
-        MachinePlay("forced", events: [.force, .read], shows: "loading(old)", begins: 1),
-        MachinePlay("a second observer of valid content", events: [.join, .read, .join], shows: "completed(old)"),
-        MachinePlay("a second observer, forcing", events: [.join, .read, .force], shows: "loading(old)", begins: 1),
-        MachinePlay("a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
-        MachinePlay("a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
+        Play("nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),
+        Play("valid", events: [.join, .read], shows: "completed(old)"),
+        Play("expired", holds: .expired, events: [.join, .read], shows: "loading(old)", begins: 1),
+        Play("invalidated", holds: .invalidated, events: [.join, .read], shows: "loading(old)", begins: 1),
+        Play("unreadable", events: [.join, .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        Play("not read yet", events: [.join], shows: "no state"),
+        Play("forced", events: [.force, .read], shows: "loading(old)", begins: 1),
+        Play("a second observer of valid content", events: [.join, .read, .join], shows: "completed(old)"),
+        Play("a second observer, forcing", events: [.join, .read, .force], shows: "loading(old)", begins: 1),
+        Play("a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
+        Play("a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
     ])
-    func `C2, C3, C8: an observer first sees the cached content, and a fetch if it is not valid`(play: MachinePlay) {
+    func `C2, C3, C8: an observer first sees the cached content, and a fetch if it is not valid`(play: Play) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay("both, valid", events: [.arrive(.content), .read], shows: "no state", answers: ["old"]),
-        MachinePlay("both, expired", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
-        MachinePlay("both, nothing", holds: .nothing, events: [.arrive(.content), .read], shows: "loading(nothing)", begins: 1),
-        MachinePlay("both, invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
-        MachinePlay("both, unreadable", events: [.arrive(.content), .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
-        MachinePlay("cache, valid", events: [.arrive(.cached), .read], shows: "no state", answers: ["old"]),
-        MachinePlay("cache, expired", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
-        MachinePlay("cache, nothing", holds: .nothing, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
-        MachinePlay("cache, unreadable", events: [.arrive(.cached), .read(succeeds: false)], shows: "no state", answers: ["error"]),
-        MachinePlay("origin, valid", events: [.arrive(.origin), .read], shows: "loading(old)", begins: 1),
-        MachinePlay("validate, valid", events: [.arrive(.freshness), .read], shows: "no state", answers: ["done"]),
-        MachinePlay("validate, expired", holds: .expired, events: [.arrive(.freshness), .read], shows: "loading(old)", begins: 1),
-        MachinePlay("refresh, valid", events: [.arrive(.refresh), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            "both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
-        MachinePlay("origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
+        Play("both, valid", events: [.arrive(.content), .read], shows: "no state", answers: ["old"]),
+        Play("both, expired", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        Play("both, nothing", holds: .nothing, events: [.arrive(.content), .read], shows: "loading(nothing)", begins: 1),
+        Play("both, invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        Play("both, unreadable", events: [.arrive(.content), .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        Play("cache, valid", events: [.arrive(.cached), .read], shows: "no state", answers: ["old"]),
+        Play("cache, expired", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        Play("cache, nothing", holds: .nothing, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        Play("cache, unreadable", events: [.arrive(.cached), .read(succeeds: false)], shows: "no state", answers: ["error"]),
+        Play("origin, valid", events: [.arrive(.origin), .read], shows: "loading(old)", begins: 1),
+        Play("validate, valid", events: [.arrive(.freshness), .read], shows: "no state", answers: ["done"]),
+        Play("validate, expired", holds: .expired, events: [.arrive(.freshness), .read], shows: "loading(old)", begins: 1),
+        Play("refresh, valid", events: [.arrive(.refresh), .read], shows: "loading(old)", begins: 1),
+        Play("both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
+        Play("origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
     ])
-    func `C1, C3: a caller gets valid content at once and otherwise waits for a fetch`(play: MachinePlay) {
+    func `C1, C3: a caller gets valid content at once and otherwise waits for a fetch`(play: Play) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay(
-            "both, modified", holds: .nothing, events: [.arrive(.content), .read, .fetched], shows: "completed(new)", answers: ["new"]),
-        MachinePlay("both, failure", holds: .expired, events: [.arrive(.content), .read, .failed], shows: "no state", answers: ["error"]),
-        MachinePlay(
+        Play("both, modified", holds: .nothing, events: [.arrive(.content), .read, .fetched], shows: "completed(new)", answers: ["new"]),
+        Play("both, failure", holds: .expired, events: [.arrive(.content), .read, .failed], shows: "no state", answers: ["error"]),
+        Play(
             "both, failure while still valid", events: [.force, .read, .arrive(.origin), .failed], shows: "error(old)", answers: ["error"]),
-        MachinePlay(
+        Play(
             "all callers", holds: .expired, events: [.join, .arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .fetched],
             shows: "completed(new)", answers: ["done", "new", "new"]),
-        MachinePlay("refresh waits for the save", events: [.join, .read, .arrive(.refresh), .fetched], shows: "completed(new)"),
-        MachinePlay(
+        Play("refresh waits for the save", events: [.join, .read, .arrive(.refresh), .fetched], shows: "completed(new)"),
+        Play(
             "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
             answers: ["done"]),
-        MachinePlay(
+        Play(
             "refresh fails with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)],
             shows: "completed(new)", answers: ["error"]),
-        MachinePlay(
+        Play(
             "refresh is done when its fetch fails", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
             answers: ["done"]),
     ])
-    func `C4, C6: the end of a fetch resumes every caller waiting for it, and a failure keeps the content`(play: MachinePlay) {
+    func `C4, C6: the end of a fetch resumes every caller waiting for it, and a failure keeps the content`(play: Play) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay(
+        Play(
             "served at once during a refresh", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", answers: ["old"],
             begins: 1),
-        MachinePlay(
+        Play(
             "that fetch continues after its caller returned", holds: .expired, events: [.arrive(.content), .read, .tick, .tick, .fetched],
             shows: "completed(new)"),
-        MachinePlay(
+        Play(
             "not served after the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
             begins: 1),
-        MachinePlay(
-            "not served when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            "not served for `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
-        MachinePlay(
+        Play("not served when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        Play("not served for `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        Play(
             "served instead of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
             shows: "loading(old)", answers: ["old"], begins: 1),
     ])
-    func `C3: stale content is served only within the window that the policy allows`(play: MachinePlay) {
+    func `C3: stale content is served only within the window that the policy allows`(play: Play) {
         play.run(.table(policy: StorePolicy(staleWhileRevalidate: .seconds(1))))
     }
 
     @Test(arguments: [
-        MachinePlay("an observer", events: [.force, .read, .failed, .tick, .tick, .join], shows: "error(old)"),
-        MachinePlay(
-            "both", holds: .nothing, events: [.force, .read, .failed, .arrive(.content)], shows: "error(nothing)", answers: ["error"]),
-        MachinePlay(
+        Play("an observer", events: [.force, .read, .failed, .tick, .tick, .join], shows: "error(old)"),
+        Play("both", holds: .nothing, events: [.force, .read, .failed, .arrive(.content)], shows: "error(nothing)", answers: ["error"]),
+        Play(
             "validate", holds: .nothing, events: [.force, .read, .failed, .arrive(.freshness)], shows: "error(nothing)", answers: ["done"]),
-        MachinePlay("a forcing observer fetches", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
-        MachinePlay("`.origin` fetches", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
-        MachinePlay("refresh fetches", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
-        MachinePlay(
+        Play("a forcing observer fetches", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
+        Play("`.origin` fetches", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
+        Play("refresh fetches", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
+        Play(
             "after the error expired", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
             shows: "loading(nothing)", begins: 1),
     ])
-    func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
+    func `C12: a failure holds off automatic fetches but not explicit ones`(play: Play) {
         play.run(.table(policy: StorePolicy(errorExpiry: .seconds(3))))
     }
 

@@ -6,40 +6,38 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineTimeTests {
     @Test(arguments: [
-        MachinePlay("the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
-        MachinePlay(
+        Play("the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
+        Play(
             "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.acceptedContent), .leave, .tick, .timer],
             shows: "completed(old)", cancels: 1),
-        MachinePlay(
+        Play(
             "the previous state was an error",
             events: [.force, .read, .failed, .arrive(.acceptedContent), .join, .leave, .leave, .tick, .timer], shows: "error(old)",
             cancels: 1),
-        MachinePlay("another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
-        MachinePlay("a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
-        MachinePlay("an observer joins in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
-        MachinePlay(
+        Play("another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
+        Play("a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
+        Play("an observer joins in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
+        Play(
             "the last caller leaves", holds: .expired, events: [.arrive(.content), .read, .depart(0), .tick, .timer], shows: "no state",
             cancels: 1),
     ])
-    func `C9: an unwanted fetch is canceled after its grace period, which restores the previous state`(play: MachinePlay) {
+    func `C9: an unwanted fetch is canceled after its grace period, which restores the previous state`(play: Play) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay("at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
-        MachinePlay("once, even if it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
-        MachinePlay(
+        Play("at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        Play("once, even if it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
+        Play(
             "once, even if an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
             shows: "error(old)"),
-        MachinePlay(
+        Play(
             "again after each success", events: [.join, .read, .tick, .tick, .timer, .fetched, .tick, .tick, .timer], shows: "loading(new)",
             begins: 1),
-        MachinePlay(
-            "after an earlier failed refresh", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
-        MachinePlay(
-            "not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
+        Play("after an earlier failed refresh", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        Play("not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
     ])
-    func `C10: observed content is fetched again once when it expires`(play: MachinePlay) {
+    func `C10: observed content is fetched again once when it expires`(play: Play) {
         play.run(.table(policy: StorePolicy(revalidatesOnExpiry: true)))
     }
 
@@ -65,15 +63,15 @@ struct MachineTimeTests {
     }
 
     @Test(arguments: [
-        MachinePlay("valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
-        MachinePlay("while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
-        MachinePlay("too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
-        MachinePlay(
+        Play("valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
+        Play("while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
+        Play("too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
+        Play(
             "too early, then at the earliest time", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer],
             shows: "loading(new)", begins: 1),
-        MachinePlay("before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
+        Play("before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
     ])
-    func `C16: a trigger fetches observed content after the minimum interval, and bursts coalesce`(play: MachinePlay) {
+    func `C16: a trigger fetches observed content after the minimum interval, and bursts coalesce`(play: Play) {
         play.run(.table())
     }
 

@@ -8,32 +8,30 @@ import Trials
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct MachineWritingTests {
     @Test(arguments: [
-        MachinePlay("update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),
-        MachinePlay(
-            "update, during an implicit fetch", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)", cancels: 1),
-        MachinePlay("update, during an explicit fetch", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay(
+        Play("update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),
+        Play("update, during an implicit fetch", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)", cancels: 1),
+        Play("update, during an explicit fetch", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
+        Play(
             "update, during the explicit fetch of an observer that left", events: [.force, .read, .leave, .update],
             shows: "completed(mine)", cancels: 1),
-        MachinePlay(
+        Play(
             "update, with waiting callers", holds: .expired,
             events: [.arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .update], shows: "completed(mine)",
             answers: ["done", "mine", "mine"], cancels: 1),
-        MachinePlay(
-            "update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay("clear, without an observer", events: [.arrive(.acceptedContent), .read, .clear], shows: "no state"),
-        MachinePlay("clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
-        MachinePlay("clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
-        MachinePlay("clear, during an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
-        MachinePlay(
+        Play("update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
+        Play("clear, without an observer", events: [.arrive(.acceptedContent), .read, .clear], shows: "no state"),
+        Play("clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
+        Play("clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
+        Play("clear, during an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
+        Play(
             "clear, with a waiting caller", holds: .expired, events: [.arrive(.content), .read, .clear], shows: "loading(nothing)",
             begins: 1, cancels: 1),
-        MachinePlay("invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
-        MachinePlay("invalidate, without an observer", events: [.arrive(.acceptedContent), .read, .invalidate], shows: "completed(old)"),
-        MachinePlay("invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
-        MachinePlay("invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
+        Play("invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
+        Play("invalidate, without an observer", events: [.arrive(.acceptedContent), .read, .invalidate], shows: "completed(old)"),
+        Play("invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
+        Play("invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
     ])
-    func `C2, C5: a write cancels older fetches and starts one if the key is still wanted`(play: MachinePlay) {
+    func `C2, C5: a write cancels older fetches and starts one if the key is still wanted`(play: Play) {
         play.run(.table())
     }
 
@@ -46,19 +44,19 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [
-        MachinePlay("not modified keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
-        MachinePlay(
-            "not modified after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)],
-            shows: "error(mine)"),
-        MachinePlay(
+        Play("not modified keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
+        Play(
+            "not modified after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)], shows: "error(mine)"
+        ),
+        Play(
             "not modified after a mutation is a failure",
             events: [.force, .read, .patch, .settle(0, succeeds: true), .fetched(nil, .notModified)], shows: "error(old+patch)"),
-        MachinePlay(
+        Play(
             "folding a patch cancels a fetch that revalidates the older record",
             events: [.join, .read, .patch, .patch, .settle(1, succeeds: true), .arrive(.refresh), .settle(0, succeeds: false)],
             shows: "loading(old+patch)", begins: 1, cancels: 1),
     ])
-    func `C5: a not-modified response keeps only the record with the validator sent`(play: MachinePlay) {
+    func `C5: a not-modified response keeps only the record with the validator sent`(play: Play) {
         play.run(.table(validators: true))
     }
 
@@ -118,13 +116,13 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [
-        MachinePlay("unstorable content is published", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
-        MachinePlay(
+        Play("unstorable content is published", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
+        Play(
             "unstorable content is dropped when the key is idle",
             events: [.force, .read, .fetched(nil, .unstorable), .saved, .leave, .arrive(.cached), .read], shows: "no state",
             answers: ["noValidCache"]),
     ])
-    func `C6: unstorable content is removed from the cacher and never saved`(play: MachinePlay) {
+    func `C6: unstorable content is removed from the cacher and never saved`(play: Play) {
         play.run(.table())
     }
 

@@ -9,41 +9,21 @@ import Trials
 /// `STOREHOUSE_SEEDS=N` searches N times as many states, and walks N random histories in each setting; `STOREHOUSE_SEED=7` a single one.
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct ModelCheckTests {
-    @Test(arguments: ModelSetting.wholes)
-    func `C1 to C15: every interleaving of all events keeps the laws`(setting: ModelSetting) async {
-        await check(setting, preludes: ModelSetting.preludes)
+    private static let wholes = ModelSetting.wholes + ModelSetting.commands + ModelSetting.streams
+    private static let themes = ModelSetting.themes + ModelSetting.confirmedLists + ModelSetting.streamThemes
+
+    @Test(arguments: wholes)
+    func `C1 to C25, L1 to L7, O2, O7: every interleaving of all events keeps the laws`(setting: ModelSetting) async {
+        let usual = setting.world.contains(.commands) ? ModelSetting.commandPreludes : ModelSetting.preludes
+        await check(setting, preludes: setting.rules.isLive ? ModelSetting.streamPreludes : usual)
     }
 
-    @Test(arguments: ModelSetting.themes)
-    func `C1 to C15: every reachable state of a few events keeps the laws`(setting: ModelSetting) async {
+    @Test(arguments: themes)
+    func `C1 to C25, L1 to L7: every reachable state of a few events keeps the laws`(setting: ModelSetting) async {
         await check(setting)
     }
 
-    @Test(arguments: ModelSetting.confirmedLists)
-    func `C25: every reachable state of a list that is confirmed in part keeps the laws`(setting: ModelSetting) async {
-        await check(setting)
-    }
-
-    @Test(arguments: ModelSetting.commands)
-    func `O2, O7: every interleaving of the events of commands keeps the laws`(setting: ModelSetting) async {
-        await check(setting, preludes: ModelSetting.commandPreludes)
-    }
-
-    @Test(arguments: ModelSetting.streams)
-    func `L1 to L7: every interleaving of all events of a stream keeps the laws`(setting: ModelSetting) async {
-        await check(setting, preludes: ModelSetting.streamPreludes)
-    }
-
-    @Test(arguments: ModelSetting.streamThemes)
-    func `L1 to L7: every reachable state of a few events of a stream keeps the laws`(setting: ModelSetting) async {
-        await check(setting)
-    }
-
-    @Test(
-        arguments: [
-            ModelSetting.wholes, ModelSetting.themes, ModelSetting.confirmedLists, ModelSetting.commands, ModelSetting.streams,
-            ModelSetting.streamThemes,
-        ].flatMap(\.self))
+    @Test(arguments: wholes + themes)
     func `C1 to C25, L1 to L7, O2, O7: random histories of 60 events keep the laws`(setting: ModelSetting) async {
         let walk = ModelWalk(setting)
         for seed in seeds(100 as UInt64, quick: 1) {

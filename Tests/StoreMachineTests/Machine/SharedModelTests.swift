@@ -9,30 +9,13 @@ import StoreCoreTesting
 /// `STOREHOUSE_SEEDS=N` checks N times as many orders of each scenario.
 struct SharedModelTests {
     static let scenarios: [[[SharedModel.Operation]]] = [
-        [[.edit], [.edit]],
-        [[.edit, .edit], [.edit]],
-        [[.set], [.edit]],
-        [[.set], [.set]],
-        [[.clear], [.edit]],
-        [[.fetch], [.set]],
-        [[.fetch], [.edit]],
-        [[.fetch], [.clear]],
-        [[.fetch, .edit], [.edit]],
-        [[.invalidate], [.edit]],
-        [[.invalidate], [.set]],
-        [[.clear, .invalidate], [.set]],
-        [[.removeAll, .invalidate], [.set]],
-        [[.fetch, .set], [.fetch]],
-        [[.removeAll], [.edit]],
-        [[.removeAll], [.fetch]],
-        [[.removeAll], [.set]],
-        [[.removeAll], [.set, .edit]],
-        [[.edit, .removeAll], [.set, .edit]],
-        [[.set, .removeAll], []],
-        [[.removeAll, .set], []],
-        [[.set, .removeAll, .set], []],
-        [[.set, .removeAll, .set], [.fetch]],
-        [[.set, .removeAll], [.invalidate]],
+        [[.edit], [.edit]], [[.edit, .edit], [.edit]], [[.set], [.edit]], [[.set], [.set]], [[.clear], [.edit]],
+        [[.fetch], [.set]], [[.fetch], [.edit]], [[.fetch], [.clear]], [[.fetch, .edit], [.edit]],
+        [[.invalidate], [.edit]], [[.invalidate], [.set]], [[.clear, .invalidate], [.set]],
+        [[.removeAll, .invalidate], [.set]], [[.fetch, .set], [.fetch]], [[.removeAll], [.edit]],
+        [[.removeAll], [.fetch]], [[.removeAll], [.set]], [[.removeAll], [.set, .edit]],
+        [[.edit, .removeAll], [.set, .edit]], [[.set, .removeAll], []], [[.removeAll, .set], []],
+        [[.set, .removeAll, .set], []], [[.set, .removeAll, .set], [.fetch]], [[.set, .removeAll], [.invalidate]],
     ]
 
     @Test(arguments: scenarios)

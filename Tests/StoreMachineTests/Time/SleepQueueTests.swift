@@ -45,24 +45,6 @@ struct SleepQueueTests {
         #expect(queue.entryCount <= 64)
     }
 
-    @Test(arguments: [[1, 2], [2, 1]])
-    func `a sleeper wakes at its deadline while a later one sleeps on`(seconds: [Int]) async throws {
-        var nappers: [Int: Task<MonotonicInstant, any Error>] = [:]
-        for (index, duration) in seconds.enumerated() {
-            nappers[duration] = nap(.seconds(duration))
-            try await until("the task sleeps") { queue.count == index + 1 }
-        }
-        let start = time.now
-        try await time.sleepers(atLeast: seconds == [1, 2] ? 1 : 2)
-        time.advanceToNextDeadline()
-        #expect(try await nappers[1]?.value == start.advanced(by: .seconds(1)))
-        #expect(queue.count == 1)
-        try await time.sleepers(atLeast: 1)
-        time.advanceToNextDeadline()
-        #expect(try await nappers[2]?.value == start.advanced(by: .seconds(2)))
-        #expect(queue.count == 0)
-    }
-
     @Test func `an alarm that ends early is set again`() async throws {
         let time = time
         let queue = SleepQueue(now: { time.now }) { instant in
@@ -77,23 +59,6 @@ struct SleepQueueTests {
         }
         try await napper.value
         try await time.sleepers(atMost: 0)
-    }
-
-    @Test func `an alarm for a canceled sleeper wakes no other sleeper`() async throws {
-        let canceled = nap(.seconds(1))
-        try await until("the task sleeps") { queue.count == 1 }
-        canceled.cancel()
-        await #expect(throws: CancellationError.self) { _ = try await canceled.value }
-        let start = time.now
-        let napper = nap(.seconds(2))
-        try await until("the task sleeps") { queue.count == 1 }
-        try await time.sleepers(atLeast: 1)
-        #expect(time.nextDeadline == start.advanced(by: .seconds(1)))
-        time.advanceToNextDeadline()
-        try await until("the alarm is set again") { time.nextDeadline == start.advanced(by: .seconds(2)) }
-        #expect(queue.count == 1)
-        time.advanceToNextDeadline()
-        #expect(try await napper.value == start.advanced(by: .seconds(2)))
     }
 
     @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)])
@@ -144,7 +109,8 @@ struct SleepQueueTests {
                 try await until("an alarm is set") { time.nextDeadline.map { $0 <= start.advanced(by: .seconds(second)) } ?? false }
             }
             time.advance(by: .seconds(1))
-            for napper in left where napper.second == second { _ = try await napper.task.value }
+            let now = time.now
+            for napper in left where napper.second == second { #expect(try await napper.task.value == now) }
             #expect(queue.count == asleep)
         }
     }

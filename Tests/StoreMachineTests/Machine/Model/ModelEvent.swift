@@ -1,7 +1,7 @@
 @testable import StoreCore
 
 /// An event of a key.
-enum ModelEvent: Hashable, CustomStringConvertible {
+enum ModelEvent: Hashable {
     case join(forces: Bool)
     case leave
     case arrive(CallerNeed)
@@ -63,43 +63,6 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         switch self {
         case .join, .arrive, .update, .updateWithKeys, .clear, .invalidate, .patch, .settleForgotten(succeeds: true), .command: true
         default: false
-        }
-    }
-
-    var description: String {
-        switch self {
-        case .join(let forces): forces ? "a forcing observer joins" : "an observer joins"
-        case .leave: "an observer leaves"
-        case .arrive(let need): "a caller arrives: \(need)"
-        case .depart(let place): "caller \(place) leaves"
-        case .read(let succeeds): succeeds ? "the cacher has loaded" : "the cacher fails to load"
-        case .saved(let succeeds): succeeds ? "the cacher has saved" : "the cacher fails to save"
-        case .emptied: "the cacher has been emptied"
-        case .recovered: "the cacher has saved another key's record"
-        case .evicted: "memory evicts the entry"
-        case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
-        case .pushed(let value): "the origin pushes: \(value)"
-        case .streamEnds(let fails): fails ? "the connection fails" : "the stream ends"
-        case .late: "a canceled fetch reports late"
-        case .update: "update"
-        case .updateWithKeys: "update with keys"
-        case .clear: "clear"
-        case .clearAll: "the store is cleared"
-        case .invalidate: "invalidate"
-        case .patch: "a mutation begins"
-        case .settle(let place, let succeeds): "mutation \(place) \(succeeds ? "succeeds" : "fails")"
-        case .respond(let place, let whole): "mutation \(place) succeeds with \(whole ? "the content" : "a part of it")"
-        case .settleForgotten(let succeeds): "a dropped mutation \(succeeds ? "succeeds" : "fails")"
-        case .command: "a command is submitted"
-        case .begin(let place): "a delivery of command \(place) begins"
-        case .deliver(let place, let responds): "command \(place) is performed\(responds ? ", and the origin returns the content" : "")"
-        case .refuse(let place): "command \(place) is refused"
-        case .confirm(let place): "performed command \(place) of an earlier process is folded"
-        case .retire: "the outbox forgets saved commands"
-        case .kill: "the process is killed"
-        case .tick: "a second passes"
-        case .timer: "the timer fires"
-        case .trigger: "a trigger"
         }
     }
 }

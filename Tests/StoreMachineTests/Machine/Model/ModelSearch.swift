@@ -5,7 +5,6 @@ struct ModelSearch {
     let setting: ModelSetting
     let origins: [ModelWorld]
 
-    private(set) var states = 0
     private(set) var transitions = 0
     /// The length of the longest history needed to reach a new state.
     private(set) var depth = 0
@@ -16,6 +15,7 @@ struct ModelSearch {
     /// A summary of the search in one line.
     var summary: String { "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", complete" : "")" }
 
+    private var states: Int { steps.count }
     private var seen: Set<ModelFingerprint> = []
     private var steps: [Step] = []
 
@@ -41,7 +41,7 @@ struct ModelSearch {
         for place in origins.indices {
             for prelude in [[]] + preludes {
                 if let start = begin(place, prelude) { frontier.append(start) }
-                if failure != nil { return finish() }
+                if failure != nil { return }
             }
         }
         while !frontier.isEmpty {
@@ -49,16 +49,15 @@ struct ModelSearch {
             for (world, step) in frontier {
                 await Task.yield()
                 for event in world.possibleEvents {
-                    guard steps.count < maxStates else { return finish() }
+                    guard steps.count < maxStates else { return }
                     if let reached = take(event, world, step) { next.append((reached, steps.count - 1)) }
-                    if failure != nil { return finish() }
+                    if failure != nil { return }
                 }
             }
             frontier = next
             if !next.isEmpty { depth += 1 }
         }
-        isComplete = frontier.isEmpty
-        finish()
+        isComplete = true
     }
 
     private mutating func begin(_ origin: Int, _ prelude: [ModelEvent]) -> (world: ModelWorld, step: Int)? {
@@ -71,8 +70,6 @@ struct ModelSearch {
         }
         return seen.insert(ModelFingerprint(world)).inserted ? (world, steps.count - 1) : nil
     }
-
-    private mutating func finish() { states = steps.count }
 
     /// Applies an event to a state.
     ///

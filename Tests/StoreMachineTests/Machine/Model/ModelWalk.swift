@@ -66,6 +66,8 @@ struct ModelWalk {
         return shortest
     }
 
+    /// Plays events, and ends all work after them.
+    ///
     /// - Returns: The events up to the violation of the law; `nil` if they keep it.
     private func replay(_ events: [ModelEvent], from origin: Int, until law: String) -> [ModelEvent]? {
         var (world, played) = (start(origin), [ModelEvent]())
@@ -74,26 +76,18 @@ struct ModelWalk {
             played.append(event)
             if let broken = world.brokenLaw { return broken == law ? played : nil }
         }
-        guard world.settled().world.brokenLaw == law else { return nil }
-        return played
+        let ending = world.settled()
+        return ending.world.brokenLaw == law ? played + ending.events : nil
     }
 
     /// The history with the state after each event.
     func description(of failure: Failure) -> String {
         var world = start(failure.origin)
-        return world.history(of: failure.events + world.settling(after: failure.events))
+        return world.history(of: failure.events)
     }
 }
 
 extension ModelWorld {
     /// The number of the first law that is broken.
     fileprivate var brokenLaw: String? { violations.first.map { String($0.prefix { $0 != ":" }) } }
-
-    /// The events that end all work after these, if these keep the laws.
-    fileprivate func settling(after events: [ModelEvent]) -> [ModelEvent] {
-        var world = self
-        world.separate()
-        for event in events { world.apply(event) }
-        return world.violations.isEmpty ? world.settled().events : []
-    }
 }

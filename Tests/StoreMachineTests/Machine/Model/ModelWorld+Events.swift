@@ -15,7 +15,6 @@ extension ModelWorld {
         moment = Moment()
         oracle.hasDropped = false
         moment.event = event
-        moment.wasWanted = isWanted
         moment.hadFlight = flight != nil
         moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
         happen(event, &transition)

@@ -99,7 +99,6 @@ struct ModelWorld {
         var pageFailedWith: Int?
         var servedStale = false
         var hasBecomeKnown = false
-        var wasWanted = false
         var hadFlight = false
         var dueBefore: Int?
         var lostExplicit = false

@@ -4,7 +4,7 @@ import Testing
 @testable import StoreCore
 
 /// A few events and the state expected after the last one: one row of a table.
-struct MachinePlay: CustomTestStringConvertible {
+struct Play: CustomTestStringConvertible {
     /// The record that the cacher holds at the beginning; its content is called `old`.
     enum Cache { case nothing, valid, expired, invalidated }
 
@@ -81,6 +81,9 @@ extension ModelEvent {
     static let failed = ModelEvent.fetched(nil, .failure)
     static let nextPage = ModelEvent.arrive(.page(.next, continueWhenError: true))
     static let prevPage = ModelEvent.arrive(.page(.prev, continueWhenError: true))
+    static let nextLoaded = ModelEvent.fetched(.next, .modified)
+    static let prevLoaded = ModelEvent.fetched(.prev, .modified)
+    static let nextFailed = ModelEvent.fetched(.next, .failure)
 }
 
 extension KeyMachine {
