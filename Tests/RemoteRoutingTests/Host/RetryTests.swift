@@ -116,7 +116,7 @@ struct RetryTests {
         try await bench.host().send("/x")
     }
 
-    @Test func `H7: only an error whose request may be repeated is retryable, and a store does not retry what the host has retried`() {
+    @Test func `H7: an error is retryable only if its request may be repeated, and a store does not retry after the host`() {
         var error = RemoteError(.transport, .connectionLost, operation: "GET /", "lost")
         #expect(!error.mayRepeat && !error.isRetryable && error.failureKind == .permanent)
         error.mayRepeat = true

@@ -7,8 +7,8 @@ import Trials
 
 @testable import TextStore
 
-/// Malformed responses to the text fetcher over libcurl, whose other faults `HostileResponseTests` and `ContentCodingTests` of RemoteRouting
-/// check. `URLSession` ends the process for some of them, as its `SessionCrashTests` shows in child processes.
+/// Malformed responses to the text fetcher over libcurl. `HostileResponseTests` and `ContentCodingTests` of RemoteRouting check the other
+/// faults. `URLSession` ends the process for some of them, as its `SessionCrashTests` shows in child processes.
 @Suite(.enabled(if: RealTextTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(hangMinutes)))
 struct HostileTextTests {
     /// `STOREHOUSE_SEEDS=20000` sets the number of mutations after the truncations.
