@@ -34,46 +34,37 @@ extension Experiment {
             let cacher = try PostgresCacher<Int, [Article]>(url: server.url, table: "records", connections: width == 1 ? 1 : 4)
             for key in 0..<keys { try await cacher.save(record, param: key) }
             let pool = try HandwrittenPool(server.url, table: "records", connections: width == 1 ? 1 : 4)
-            var contestants: [(Contestant, Round)] = [
-                (
-                    .mutex,
-                    {
-                        try await perform(times, width) { number in
-                            if saves {
-                                try await pool.run(number) { try $0.save(record, number % keys) }
-                            } else {
-                                blackHole(try await pool.run(number) { try $0.load(number % keys) })
-                            }
+            var contestants: [Entrant] = [
+                .mutex {
+                    try await perform(times, width) { number in
+                        if saves {
+                            try await pool.run(number) { try $0.save(record, number % keys) }
+                        } else {
+                            blackHole(try await pool.run(number) { try $0.load(number % keys) })
                         }
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        defer { withExtendedLifetime(server) {} }
-                        return try await perform(times, width) { number in
-                            if saves {
-                                try await cacher.save(record, param: number % keys)
-                            } else {
-                                blackHole(try await cacher.load(param: number % keys))
-                            }
+                },
+                .storehouse {
+                    defer { withExtendedLifetime(server) {} }
+                    return try await perform(times, width) { number in
+                        if saves {
+                            try await cacher.save(record, param: number % keys)
+                        } else {
+                            blackHole(try await cacher.load(param: number % keys))
                         }
                     }
-                ),
+                },
             ]
             guard width == 1 else { return contestants }
             contestants.append(
-                (
-                    .floor,
-                    {
-                        let connection = try HandwrittenConnection(server.url, table: "records")
-                        let watch = Stopwatch()
-                        for number in 0..<times {
-                            if saves { try connection.save(record, number % keys) } else { blackHole(try connection.load(number % keys)) }
-                        }
-                        return [watch.nanoseconds / Double(times)]
+                .floor {
+                    let connection = try HandwrittenConnection(server.url, table: "records")
+                    let watch = Stopwatch()
+                    for number in 0..<times {
+                        if saves { try connection.save(record, number % keys) } else { blackHole(try connection.load(number % keys)) }
                     }
-                ))
+                    return [watch.nanoseconds / Double(times)]
+                })
             return contestants
         }
     }

@@ -27,26 +27,20 @@ extension Experiment {
             let url = origin.url.appending(path: "profile")
             let times = scale.times(count, quick: quick)
             return [
-                (
-                    .mutex,
-                    {
-                        // The closure keeps the origin running.
-                        defer { withExtendedLifetime(origin) {} }
-                        return try await spread(times, over: width) {
-                            let data = try await bare.data(from: url)
-                            blackHole(try JSONDecoder().decode(Profile.self, from: data))
-                        }
+                .mutex {
+                    // The closure keeps the origin running.
+                    defer { withExtendedLifetime(origin) {} }
+                    return try await spread(times, over: width) {
+                        let data = try await bare.data(from: url)
+                        blackHole(try JSONDecoder().decode(Profile.self, from: data))
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        try await spread(times, over: width) {
-                            let profile: Profile = try await host.send("/profile")
-                            blackHole(profile)
-                        }
+                },
+                .storehouse {
+                    try await spread(times, over: width) {
+                        let profile: Profile = try await host.send("/profile")
+                        blackHole(profile)
                     }
-                ),
+                },
             ]
         }
     }
@@ -66,8 +60,8 @@ extension Experiment {
         let meter = try PeakMeter()
         let (bare, host) = (BareSession(), host(of: meter.origin))
         return [
-            (.mutex, { try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) } }),
-            (.storehouse, { try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) } }),
+            .mutex { try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) } },
+            .storehouse { try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) } },
         ]
     }
 
@@ -78,27 +72,21 @@ extension Experiment {
     ) { _ in
         let meter = try PeakMeter()
         return [
-            (
-                .mutex,
-                {
-                    let bare = BareSession()
-                    defer { bare.invalidate() }
-                    return try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) }
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let configuration = HostConfiguration("127.0.0.1", scheme: .http, port: Int(meter.origin.port))
-                    let limits = HostLimits(concurrentExchanges: 1_000)
-                    #if os(Linux)
-                    let host = RemoteHost(configuration, transport: try CurlTransport(width: 64), limits: limits)
-                    #else
-                    let host = RemoteHost(configuration, limits: limits)
-                    #endif
-                    return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
-                }
-            ),
+            .mutex {
+                let bare = BareSession()
+                defer { bare.invalidate() }
+                return try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) }
+            },
+            .storehouse {
+                let configuration = HostConfiguration("127.0.0.1", scheme: .http, port: Int(meter.origin.port))
+                let limits = HostLimits(concurrentExchanges: 1_000)
+                #if os(Linux)
+                let host = RemoteHost(configuration, transport: try CurlTransport(width: 64), limits: limits)
+                #else
+                let host = RemoteHost(configuration, limits: limits)
+                #endif
+                return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
+            },
         ]
     }
 

@@ -23,31 +23,25 @@ extension Experiment {
             let record = CacheRecord(content: Article.some(1), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))
             let bytes = try await Article.fileBytes(record)
             return [
-                (
-                    .mutex,
-                    {
-                        let path = try place.makeDirectory()
-                        if replaces { for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: false) } }
-                        let watch = Stopwatch()
-                        for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: synchronizes) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)
-                        let filling = FileCacher<Int, [Article]>(directory: url)
-                        if replaces { for key in 0..<times { try await filling.save(record, param: key) } }
-                        // The scan at the first save is excluded.
-                        let cacher = FileCacher<Int, [Article]>(directory: url, durability: durability)
-                        try await cacher.save(record, param: -1)
-                        await cacher.settle()
-                        let watch = Stopwatch()
-                        for key in 0..<times { try await cacher.save(record, param: key) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .mutex {
+                    let path = try place.makeDirectory()
+                    if replaces { for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: false) } }
+                    let watch = Stopwatch()
+                    for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: synchronizes) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)
+                    let filling = FileCacher<Int, [Article]>(directory: url)
+                    if replaces { for key in 0..<times { try await filling.save(record, param: key) } }
+                    // The scan at the first save is excluded.
+                    let cacher = FileCacher<Int, [Article]>(directory: url, durability: durability)
+                    try await cacher.save(record, param: -1)
+                    await cacher.settle()
+                    let watch = Stopwatch()
+                    for key in 0..<times { try await cacher.save(record, param: key) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
@@ -65,33 +59,24 @@ extension Experiment {
             try saveByHand(Array(try JSONEncoder().encode(record)), place.file(""), "plain", synchronizes: false)
             let times = scale.times(200_000, quick: 40_000) / (19 + count)
             return [
-                (
-                    .floor,
-                    {
-                        let path = place.file("plain")
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try loadByHand(path).count) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .mutex,
-                    {
-                        let path = place.file("plain")
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try decoder.decode(CacheRecord<[Article]>.self, from: Data(loadByHand(path)))) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try await cacher.load(param: 1)) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .floor {
+                    let path = place.file("plain")
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try loadByHand(path).count) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .mutex {
+                    let path = place.file("plain")
+                    let decoder = JSONDecoder()
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try decoder.decode(CacheRecord<[Article]>.self, from: Data(loadByHand(path)))) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try await cacher.load(param: 1)) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
@@ -103,29 +88,23 @@ extension Experiment {
             try FileManager.default.createDirectory(at: place.root, withIntermediateDirectories: true)
             for key in 0..<100_000 { try saveByHand([], place.file(""), name(key), synchronizes: false) }
             return [
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(try listByHand(place.file("")))
-                        return [watch.nanoseconds]
+                .mutex {
+                    let watch = Stopwatch()
+                    blackHole(try listByHand(place.file("")))
+                    return [watch.nanoseconds]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    guard var listing = try Directory(path: place.file("")).list() else { return [0] }
+                    var (count, bytes) = (0, 0)
+                    while let entry = try listing.next() {
+                        guard let status = try listing.status(of: entry) else { continue }
+                        count += 1
+                        bytes += status.size
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        guard var listing = try Directory(path: place.file("")).list() else { return [0] }
-                        var (count, bytes) = (0, 0)
-                        while let entry = try listing.next() {
-                            guard let status = try listing.status(of: entry) else { continue }
-                            count += 1
-                            bytes += status.size
-                        }
-                        blackHole((count, bytes))
-                        return [watch.nanoseconds]
-                    }
-                ),
+                    blackHole((count, bytes))
+                    return [watch.nanoseconds]
+                },
             ]
         }
     }

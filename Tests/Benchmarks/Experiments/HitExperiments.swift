@@ -17,13 +17,13 @@ extension Experiment {
         await readOneKey(lifetime: .seconds(3_600), scale.times(500_000, quick: 100_000))
     }
 
-    private static func readOneKey(lifetime: Duration?, _ count: Int) async -> [(Contestant, Round)] {
+    private static func readOneKey(lifetime: Duration?, _ count: Int) async -> [Entrant] {
         let (mutex, actor, store) = await filled(1, lifetime: lifetime)
         return [
-            (.floor, { try await perCall(count) { try await loop(count) } }),
-            (.actor, { try await perCall(count) { try await loop(count, actor) } }),
-            (.mutex, { try await perCall(count) { try await loop(count, mutex) } }),
-            (.storehouse, { try await perCall(count) { try await loop(count, store) } }),
+            .floor { try await perCall(count) { try await loop(count) } },
+            .actor { try await perCall(count) { try await loop(count, actor) } },
+            .mutex { try await perCall(count) { try await loop(count, mutex) } },
+            .storehouse { try await perCall(count) { try await loop(count, store) } },
         ]
     }
 
@@ -33,10 +33,10 @@ extension Experiment {
         let (mutex, actor, store) = await filled(1, lifetime: nil)
         let count = scale.times(80_000, quick: 20_000)
         return [
-            (.floor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count) } } }),
-            (.actor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, actor) } } }),
-            (.mutex, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, mutex) } } }),
-            (.storehouse, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, store) } } }),
+            .floor { try await perCall(8 * count) { try await inEightTasks { try await loop(count) } } },
+            .actor { try await perCall(8 * count) { try await inEightTasks { try await loop(count, actor) } } },
+            .mutex { try await perCall(8 * count) { try await inEightTasks { try await loop(count, mutex) } } },
+            .storehouse { try await perCall(8 * count) { try await inEightTasks { try await loop(count, store) } } },
         ]
     }
 
@@ -48,10 +48,10 @@ extension Experiment {
         let keys = (0..<1_000).shuffled()
         let times = scale.times(400, quick: 100)
         return [
-            (.floor, { try await perCall(1_000 * times) { try await loop(times, over: keys) } }),
-            (.actor, { try await perCall(1_000 * times) { try await loop(times, over: keys, actor) } }),
-            (.mutex, { try await perCall(1_000 * times) { try await loop(times, over: keys, mutex) } }),
-            (.storehouse, { try await perCall(1_000 * times) { try await loop(times, over: keys, store) } }),
+            .floor { try await perCall(1_000 * times) { try await loop(times, over: keys) } },
+            .actor { try await perCall(1_000 * times) { try await loop(times, over: keys, actor) } },
+            .mutex { try await perCall(1_000 * times) { try await loop(times, over: keys, mutex) } },
+            .storehouse { try await perCall(1_000 * times) { try await loop(times, over: keys, store) } },
         ]
     }
 }

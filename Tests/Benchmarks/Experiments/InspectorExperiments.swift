@@ -14,14 +14,11 @@ extension Experiment {
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(500_000, quick: 100_000)
         return [
-            (.floor, { try await perCall(count) { for _ in 0..<count { _ = try await plain[1].requireData() } } }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
-                }
-            ),
+            .floor { try await perCall(count) { for _ in 0..<count { _ = try await plain[1].requireData() } } },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
+            },
         ]
     }
 
@@ -33,14 +30,11 @@ extension Experiment {
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(20_000, quick: 5_000)
         return [
-            (.floor, { try await perCall(count) { for key in 0..<count { _ = try await plain[key].requireData(from: .origin) } } }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
-                }
-            ),
+            .floor { try await perCall(count) { for key in 0..<count { _ = try await plain[key].requireData(from: .origin) } } },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
+            },
         ]
     }
 
@@ -55,16 +49,13 @@ extension Experiment {
         let page = OpenPage(inspector)
         let count = scale.times(2_500, quick: 1_000)
         return [
-            (.floor, { try await timePerHit(of: plain, beside: count) }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    let reader = Task { try await page.follow() }
-                    defer { reader.cancel() }
-                    return try await timePerHit(of: inspected, beside: count)
-                }
-            ),
+            .floor { try await timePerHit(of: plain, beside: count) },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                let reader = Task { try await page.follow() }
+                defer { reader.cancel() }
+                return try await timePerHit(of: inspected, beside: count)
+            },
         ]
     }
 
@@ -74,7 +65,7 @@ extension Experiment {
     ) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
-        return [(.storehouse, { await perCall(1) { _ = store.keySnapshots(limit: 100) } })]
+        return [.storehouse { await perCall(1) { _ = store.keySnapshots(limit: 100) } }]
     }
 
     private static let firstRows = Experiment(
@@ -84,17 +75,14 @@ extension Experiment {
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
         return [
-            (
-                .storehouse,
-                {
-                    // A new one for each round, because an inspector uses a listing for a while.
-                    let inspector = try await Inspector.start()
-                    defer { withExtendedLifetime(inspector) {} }
-                    inspector.attach(store, name: "keys")
-                    let page = OpenPage(inspector)
-                    return try await perCall(1) { try await page.loadRows() }
-                }
-            )
+            .storehouse {
+                // A new one for each round, because an inspector uses a listing for a while.
+                let inspector = try await Inspector.start()
+                defer { withExtendedLifetime(inspector) {} }
+                inspector.attach(store, name: "keys")
+                let page = OpenPage(inspector)
+                return try await perCall(1) { try await page.loadRows() }
+            }
         ]
     }
 }

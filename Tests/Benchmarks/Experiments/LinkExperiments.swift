@@ -19,7 +19,7 @@ extension Experiment {
             blackHole(sum)
             return [watch.nanoseconds / Double(count)]
         }
-        return [(.floor, { try await time(plain) }), (.storehouse, { try await time(linked) })]
+        return [.floor { try await time(plain) }, .storehouse { try await time(linked) }]
     }
 
     // MARK: Changes
@@ -34,23 +34,17 @@ extension Experiment {
     ) { scale in
         let times = scale.times(5_000, quick: 1_000)
         return [
-            (
-                .floor,
-                {
-                    let users = await entities(50)
-                    return try await timeChanges(times, of: users, watching: (0..<3).map { _ in { users[7].publish().mapContent(\.name) } })
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let users = await entities(50)
-                    var lists: [PaginationStore<Int, User>] = []
-                    for _ in 0..<3 { lists.append(await list(50, of: users)) }
-                    return try await timeChanges(
-                        times, of: users, watching: lists.map { list in { list[0].publish().mapContent { $0[7].name } } })
-                }
-            ),
+            .floor {
+                let users = await entities(50)
+                return try await timeChanges(times, of: users, watching: (0..<3).map { _ in { users[7].publish().mapContent(\.name) } })
+            },
+            .storehouse {
+                let users = await entities(50)
+                var lists: [PaginationStore<Int, User>] = []
+                for _ in 0..<3 { lists.append(await list(50, of: users)) }
+                return try await timeChanges(
+                    times, of: users, watching: lists.map { list in { list[0].publish().mapContent { $0[7].name } } })
+            },
         ]
     }
 
@@ -92,27 +86,24 @@ extension Experiment {
         ]
     ) { _ in
         [
-            (
-                .storehouse,
-                {
-                    let users = await entities(1_000)
-                    let lists = await list(1_000, of: users)
-                    let ready = Gate(expecting: 1)
-                    let task = Task {
-                        var isFirst = true
-                        for await state in lists[0].publish() {
-                            if isFirst { ready.arrive() }
-                            isFirst = false
-                            if state.content?.last?.name == "Grace" { return }
-                        }
+            .storehouse {
+                let users = await entities(1_000)
+                let lists = await list(1_000, of: users)
+                let ready = Gate(expecting: 1)
+                let task = Task {
+                    var isFirst = true
+                    for await state in lists[0].publish() {
+                        if isFirst { ready.arrive() }
+                        isFirst = false
+                        if state.content?.last?.name == "Grace" { return }
                     }
-                    await ready.wait()
-                    let watch = Stopwatch()
-                    for id in 0..<1_000 { await users[id].update(User(id: id, name: "Grace")) }
-                    await task.value
-                    return [watch.nanoseconds]
                 }
-            )
+                await ready.wait()
+                let watch = Stopwatch()
+                for id in 0..<1_000 { await users[id].update(User(id: id, name: "Grace")) }
+                await task.value
+                return [watch.nanoseconds]
+            }
         ]
     }
 
@@ -130,8 +121,8 @@ extension Experiment {
             rounds: 3
         ) { _ in
             [
-                (.floor, { await bytesPerRow(linked: false, afterFirst: isFurther) }),
-                (.storehouse, { await bytesPerRow(linked: true, afterFirst: isFurther) }),
+                .floor { await bytesPerRow(linked: false, afterFirst: isFurther) },
+                .storehouse { await bytesPerRow(linked: true, afterFirst: isFurther) },
             ]
         }
     }

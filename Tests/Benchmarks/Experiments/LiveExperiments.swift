@@ -8,30 +8,24 @@ extension Experiment {
     ) { scale in
         let count = scale.times(200_000, quick: 20_000)
         return [
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    let feed = UserFeed(count: count)
-                    return try await timePushes(count) {
-                        let upstream = Task {
-                            for try await value in feed.values(param: 0, after: nil) {
-                                if case .content(let user, _) = value { mutex.update(0, user) }
-                            }
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                let feed = UserFeed(count: count)
+                return try await timePushes(count) {
+                    let upstream = Task {
+                        for try await value in feed.values(param: 0, after: nil) {
+                            if case .content(let user, _) = value { mutex.update(0, user) }
                         }
-                        for await user in mutex.observe(0) where user.id == count { break }
-                        upstream.cancel()
                     }
+                    for await user in mutex.observe(0) where user.id == count { break }
+                    upstream.cancel()
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    let feed = UserFeed(count: count)
-                    let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
-                    return try await timePushes(count) { for await state in store[0].publish() where state.content?.id == count { break } }
-                }
-            ),
+            },
+            .storehouse {
+                let feed = UserFeed(count: count)
+                let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
+                return try await timePushes(count) { for await state in store[0].publish() where state.content?.id == count { break } }
+            },
         ]
     }
 

@@ -13,42 +13,33 @@ extension Experiment {
     ) { scale in
         let updates = scale.times(1_000, quick: 200)
         return [
-            (
-                .actor,
-                {
-                    let actor = ActorRepository<Int, User> { User(id: $0) }
-                    await actor.update(0, User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await user in await actor.observe(0) where arrived(user.id) == updates { return }
-                        },
-                        of: { for number in 1...updates { await actor.update(0, User(id: number)) } })
-                }
-            ),
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    mutex.update(0, User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await user in mutex.observe(0) where arrived(user.id) == updates { return }
-                        },
-                        of: { for number in 1...updates { mutex.update(0, User(id: number)) } })
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
-                    await store[0].update(User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await state in store[0].publish() where arrived(state.content?.id ?? 0) == updates { return }
-                        },
-                        of: { for number in 1...updates { await store[0].update(User(id: number)) } })
-                }
-            ),
+            .actor {
+                let actor = ActorRepository<Int, User> { User(id: $0) }
+                await actor.update(0, User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await user in await actor.observe(0) where arrived(user.id) == updates { return }
+                    },
+                    of: { for number in 1...updates { await actor.update(0, User(id: number)) } })
+            },
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                mutex.update(0, User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await user in mutex.observe(0) where arrived(user.id) == updates { return }
+                    },
+                    of: { for number in 1...updates { mutex.update(0, User(id: number)) } })
+            },
+            .storehouse {
+                let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                await store[0].update(User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await state in store[0].publish() where arrived(state.content?.id ?? 0) == updates { return }
+                    },
+                    of: { for number in 1...updates { await store[0].update(User(id: number)) } })
+            },
         ]
     }
 
@@ -80,10 +71,10 @@ extension Experiment {
     ) { scale in
         let trips = scale.times(20_000, quick: 5_000)
         return [
-            (.actor, { await perTrip(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } }),
-            (.mutex, { await perTrip(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } }),
-            (.floor, { await perTrip(trips) { await bounce(trips) } }),
-            (.storehouse, { await perTrip(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } }),
+            .actor { await perTrip(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } },
+            .mutex { await perTrip(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } },
+            .floor { await perTrip(trips) { await bounce(trips) } },
+            .storehouse { await perTrip(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } },
         ]
     }
 

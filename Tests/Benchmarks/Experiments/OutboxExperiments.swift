@@ -13,27 +13,21 @@ extension Experiment {
             let place = BenchmarkDirectory()
             let times = scale.times(5_000, quick: 1_000)
             return [
-                (
-                    .mutex,
-                    {
-                        let path = try place.makeDirectory()
-                        let log = try HandwrittenLog(path)
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { _ = try log.append([encoder.encode(Like.some(number))], durability: .crash) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .mutex {
+                    let path = try place.makeDirectory()
+                    let log = try HandwrittenLog(path)
+                    let encoder = JSONEncoder()
+                    let watch = Stopwatch()
+                    for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+                    let encoder = JSONEncoder()
+                    let watch = Stopwatch()
+                    for number in 0..<times { _ = try log.append([encoder.encode(Like.some(number))], durability: .crash) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
@@ -44,26 +38,20 @@ extension Experiment {
             let place = BenchmarkDirectory()
             let times = scale.times(5_000, quick: 1_000)
             return [
-                (
-                    .mutex,
-                    {
-                        let log = try HandwrittenLog(try place.makeDirectory())
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-                        await outbox.register(LikePost.self) { _, _ in }
-                        let watch = Stopwatch()
-                        for number in 0..<times { try await outbox.submit(LikePost(post: number)) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .mutex {
+                    let log = try HandwrittenLog(try place.makeDirectory())
+                    let encoder = JSONEncoder()
+                    let watch = Stopwatch()
+                    for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+                    await outbox.register(LikePost.self) { _, _ in }
+                    let watch = Stopwatch()
+                    for number in 0..<times { try await outbox.submit(LikePost(post: number)) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
@@ -85,32 +73,26 @@ extension Experiment {
                 try await outbox.submit(LikePost(post: number))
             }
             return [
-                (
-                    .mutex,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                        blackHole(count)
-                        return [watch.nanoseconds]
+                .mutex {
+                    let decoder = JSONDecoder()
+                    let watch = Stopwatch()
+                    var count = 0
+                    try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
+                    blackHole(count)
+                    return [watch.nanoseconds]
+                },
+                .storehouse {
+                    let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
+                    let watch = Stopwatch()
+                    let outbox = try Outbox(directory: own)
+                    await outbox.register(LikePost.self, patching: store, at: \.list) {
+                        $1 += 1
+                    } perform: { _, _ in
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
-                        let watch = Stopwatch()
-                        let outbox = try Outbox(directory: own)
-                        await outbox.register(LikePost.self, patching: store, at: \.list) {
-                            $1 += 1
-                        } perform: { _, _ in
-                        }
-                        let figure = watch.nanoseconds
-                        withExtendedLifetime(outbox) {}
-                        return [figure]
-                    }
-                ),
+                    let figure = watch.nanoseconds
+                    withExtendedLifetime(outbox) {}
+                    return [figure]
+                },
             ]
         }
     }
@@ -131,15 +113,12 @@ extension Experiment {
             for store in [plain, registered] { await store[0].update(1) }
             let times = scale.times(500_000, quick: 100_000)
             return [
-                (.floor, { try await perHit(times, plain[0]) }),
-                (
-                    .storehouse,
-                    {
-                        let figure = try await perHit(times, registered[0])
-                        withExtendedLifetime(outbox) {}
-                        return figure
-                    }
-                ),
+                .floor { try await perHit(times, plain[0]) },
+                .storehouse {
+                    let figure = try await perHit(times, registered[0])
+                    withExtendedLifetime(outbox) {}
+                    return figure
+                },
             ]
         }
     }
@@ -156,30 +135,24 @@ extension Experiment {
                 _ = try log.append([record], durability: .crash)
             }
             return [
-                (
-                    .mutex,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                        blackHole(count)
-                        return [watch.nanoseconds]
+                .mutex {
+                    let decoder = JSONDecoder()
+                    let watch = Stopwatch()
+                    var count = 0
+                    try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
+                    blackHole(count)
+                    return [watch.nanoseconds]
+                },
+                .storehouse {
+                    let decoder = JSONDecoder()
+                    let watch = Stopwatch()
+                    var count = 0
+                    for record in try OutboxLog(directory: own).read().entries {
+                        count += try decoder.decode(Like.self, from: record).post
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        for record in try OutboxLog(directory: own).read().entries {
-                            count += try decoder.decode(Like.self, from: record).post
-                        }
-                        blackHole(count)
-                        return [watch.nanoseconds]
-                    }
-                ),
+                    blackHole(count)
+                    return [watch.nanoseconds]
+                },
             ]
         }
     }

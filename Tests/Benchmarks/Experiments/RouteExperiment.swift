@@ -16,8 +16,8 @@ extension Experiment {
                     origin: try WebOrigin(scheme: .https, host: "api.example.com"), basePath: "/v1",
                     defaults: ["User-Agent": "Storehouse", "Accept": "application/json"])
                 return [
-                    (.mutex, { [try timed(times) { blackHole(try requestByHand(of: $0)) }] }),
-                    (.storehouse, { [try timed(times) { blackHole(try builder.request(for: SearchRoute(page: $0))) }] }),
+                    .mutex { [try timed(times) { blackHole(try requestByHand(of: $0)) }] },
+                    .storehouse { [try timed(times) { blackHole(try builder.request(for: SearchRoute(page: $0))) }] },
                 ]
             }
         ]

@@ -23,34 +23,25 @@ extension Experiment {
         return Experiment(section: .sync, figures: [figure], peers: { _ in isSorted ? [] : try await sortAndCompare() }) { _ in
             let rows = Rows(count: 1_000_000, changes: 1_000)
             return [
-                (
-                    .floor,
-                    {
-                        let watch = Stopwatch()
-                        for start in stride(from: 0, to: rows.count, by: Rows.pageSize) {
-                            blackHole(rows.sourcePage(at: start))
-                            blackHole(rows.localPage(at: start))
-                        }
-                        return [watch.nanoseconds]
+                .floor {
+                    let watch = Stopwatch()
+                    for start in stride(from: 0, to: rows.count, by: Rows.pageSize) {
+                        blackHole(rows.sourcePage(at: start))
+                        blackHole(rows.localPage(at: start))
                     }
-                ),
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(isSorted ? HandwrittenSync.merge(rows).count : HandwrittenSync.hash(rows).count)
-                        return [watch.nanoseconds]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: order))
-                        let watch = Stopwatch()
-                        blackHole(try await synchronizer.plan().updates.count)
-                        return [watch.nanoseconds]
-                    }
-                ),
+                    return [watch.nanoseconds]
+                },
+                .mutex {
+                    let watch = Stopwatch()
+                    blackHole(isSorted ? HandwrittenSync.merge(rows).count : HandwrittenSync.hash(rows).count)
+                    return [watch.nanoseconds]
+                },
+                .storehouse {
+                    let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: order))
+                    let watch = Stopwatch()
+                    blackHole(try await synchronizer.plan().updates.count)
+                    return [watch.nanoseconds]
+                },
             ]
         }
     }
@@ -79,13 +70,10 @@ extension Experiment {
         rounds: 3
     ) { _ in
         [
-            (
-                .storehouse,
-                {
-                    let short = try await peak(Rows(count: 1_000_000, changes: 1_000))
-                    return [short, max(0, try await peak(Rows(count: 4_000_000, changes: 1_000)) - short)]
-                }
-            )
+            .storehouse {
+                let short = try await peak(Rows(count: 1_000_000, changes: 1_000))
+                return [short, max(0, try await peak(Rows(count: 4_000_000, changes: 1_000)) - short)]
+            }
         ]
     }
 
@@ -117,13 +105,10 @@ extension Experiment {
         // The first pass writes the journal.
         for mode in ["fill", "idle"] { _ = try run(mode) }
         return [
-            (
-                .storehouse,
-                {
-                    guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
-                    return [Double(kilobytes) * 1024]
-                }
-            )
+            .storehouse {
+                guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
+                return [Double(kilobytes) * 1024]
+            }
         ]
     }
     #endif
@@ -137,22 +122,16 @@ extension Experiment {
             let rows = Rows(count: count, changes: 0)
             let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: .unsorted))
             return [
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(HandwrittenSync.hash(rows).count)
-                        return [watch.nanoseconds / Double(count)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(try await synchronizer.sync().unchangedCount)
-                        return [watch.nanoseconds / Double(count)]
-                    }
-                ),
+                .mutex {
+                    let watch = Stopwatch()
+                    blackHole(HandwrittenSync.hash(rows).count)
+                    return [watch.nanoseconds / Double(count)]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    blackHole(try await synchronizer.sync().unchangedCount)
+                    return [watch.nanoseconds / Double(count)]
+                },
             ]
         }
     }
