@@ -36,7 +36,7 @@ extension Experiment {
             let pool = try HandwrittenPool(server.url, table: "records", connections: width == 1 ? 1 : 4)
             var contestants: [Entrant] = [
                 .mutex {
-                    try await perform(times, width) { number in
+                    try await perCall(times, over: width) { number in
                         if saves {
                             try await pool.run(number) { try $0.save(record, number % keys) }
                         } else {
@@ -46,7 +46,7 @@ extension Experiment {
                 },
                 .storehouse {
                     defer { withExtendedLifetime(server) {} }
-                    return try await perform(times, width) { number in
+                    return try await perCall(times, over: width) { number in
                         if saves {
                             try await cacher.save(record, param: number % keys)
                         } else {
@@ -70,14 +70,5 @@ extension Experiment {
     }
 
     private static let keys = 100
-
-    private static func perform(
-        _ times: Int, _ width: Int, _ body: @escaping @Sendable (_ number: Int) async throws -> Void
-    ) async throws -> [Double] {
-        let watch = Stopwatch()
-        let tasks = (0..<width).map { first in Task { for number in stride(from: first, to: times, by: width) { try await body(number) } } }
-        for task in tasks { try await task.value }
-        return [watch.nanoseconds / Double(times)]
-    }
     #endif
 }

@@ -30,13 +30,13 @@ extension Experiment {
                 .mutex {
                     // The closure keeps the origin running.
                     defer { withExtendedLifetime(origin) {} }
-                    return try await spread(times, over: width) {
+                    return try await perCall(times, over: width) { _ in
                         let data = try await bare.data(from: url)
                         blackHole(try JSONDecoder().decode(Profile.self, from: data))
                     }
                 },
                 .storehouse {
-                    try await spread(times, over: width) {
+                    try await perCall(times, over: width) { _ in
                         let profile: Profile = try await host.send("/profile")
                         blackHole(profile)
                     }
@@ -88,17 +88,6 @@ extension Experiment {
                 return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
             },
         ]
-    }
-
-    /// Measures the time per exchange at a given concurrency.
-    fileprivate static func spread(
-        _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
-    ) async throws -> [Double] {
-        let watch = Stopwatch()
-        // Plain tasks, because a group of a thousand tasks has a cost of its own.
-        let tasks = (0..<width).map { worker in Task { for _ in stride(from: worker, to: count, by: width) { try await body() } } }
-        for task in tasks { try await task.value }
-        return [watch.nanoseconds / Double(count)]
     }
 }
 

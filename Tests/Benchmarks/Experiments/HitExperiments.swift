@@ -69,12 +69,6 @@ private func filled(_ keys: Int, lifetime: Duration?) async -> (MutexRepository<
     return (mutex, actor, store)
 }
 
-private func perCall(_ count: Int, _ body: () async throws -> Void) async rethrows -> [Double] {
-    let watch = Stopwatch()
-    try await body()
-    return [watch.nanoseconds / Double(count)]
-}
-
 /// Runs plain tasks, because no figure should include the cost of a group.
 private func inEightTasks(_ body: @escaping @Sendable () async throws -> Void) async throws {
     let tasks = (0..<8).map { _ in Task { try await body() } }

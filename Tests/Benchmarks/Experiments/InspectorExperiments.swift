@@ -136,9 +136,3 @@ private struct OpenPage: Sendable {
         blackHole(try await host.data(for: Route(path: "/\(token)/list", query: ["subject": 1, "from": 0, "count": 100])))
     }
 }
-
-private func perCall(_ count: Int, _ body: () async throws -> Void) async rethrows -> [Double] {
-    let watch = Stopwatch()
-    try await body()
-    return [watch.nanoseconds / Double(count)]
-}

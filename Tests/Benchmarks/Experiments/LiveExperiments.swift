@@ -11,7 +11,7 @@ extension Experiment {
             .mutex {
                 let mutex = MutexRepository<Int, User> { User(id: $0) }
                 let feed = UserFeed(count: count)
-                return try await timePushes(count) {
+                return await perCall(count) {
                     let upstream = Task {
                         for try await value in feed.values(param: 0, after: nil) {
                             if case .content(let user, _) = value { mutex.update(0, user) }
@@ -24,16 +24,9 @@ extension Experiment {
             .storehouse {
                 let feed = UserFeed(count: count)
                 let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
-                return try await timePushes(count) { for await state in store[0].publish() where state.content?.id == count { break } }
+                return await perCall(count) { for await state in store[0].publish() where state.content?.id == count { break } }
             },
         ]
-    }
-
-    /// Measures the nanoseconds for each value.
-    private static func timePushes(_ count: Int, _ observe: () async throws -> Void) async throws -> [Double] {
-        let watch = Stopwatch()
-        try await observe()
-        return [watch.nanoseconds / Double(count)]
     }
 }
 

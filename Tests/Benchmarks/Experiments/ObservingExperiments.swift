@@ -71,17 +71,11 @@ extension Experiment {
     ) { scale in
         let trips = scale.times(20_000, quick: 5_000)
         return [
-            .actor { await perTrip(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } },
-            .mutex { await perTrip(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } },
-            .floor { await perTrip(trips) { await bounce(trips) } },
-            .storehouse { await perTrip(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } },
+            .actor { await perCall(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } },
+            .mutex { await perCall(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } },
+            .floor { await perCall(trips) { await bounce(trips) } },
+            .storehouse { await perCall(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } },
         ]
-    }
-
-    private static func perTrip(_ trips: Int, _ body: () async -> Void) async -> [Double] {
-        let watch = Stopwatch()
-        await body()
-        return [watch.nanoseconds / Double(trips)]
     }
 }
 
