@@ -26,8 +26,7 @@ extension Experiment {
         let title =
             "\(saves ? "save" : "load") 1 KB in PostgreSQL, \(width == 1 ? "one after another" : "\(width) tasks, 4 connections")"
             + (width == 1 ? ", compared with libpq on a queue" : "")
-        let figure = Figure(name: "postgres-\(saves ? "save" : "load")\(width == 1 ? "" : "-\(width)")", title: title, unit: .nanoseconds)
-        return Experiment(section: .database, figures: [figure]) { scale in
+        return Experiment(.database, "postgres-\(saves ? "save" : "load")\(width == 1 ? "" : "-\(width)")", title) { scale in
             let server = try PostgresServer(["fsync=off", "full_page_writes=off", "autovacuum=off"])
             let times = scale.times(width == 1 ? 3_000 : 12_000, quick: width == 1 ? 500 : 2_000)
             let record = CacheRecord(content: Article.some(1), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))

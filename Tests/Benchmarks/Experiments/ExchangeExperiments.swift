@@ -19,7 +19,7 @@ extension Experiment {
 
     /// Makes an exchange of the same bytes from the same origin, decoded to the same type.
     private static func exchange(_ name: String, _ title: String, width: Int, count: Int, quick: Int) -> Experiment {
-        Experiment(section: .wire, figures: [Figure(name: name, title: title, unit: .nanoseconds)]) { scale in
+        Experiment(.wire, name, title) { scale in
             let origin = try LoopbackOrigin()
             let profile = Profile.some
             origin.on(.get, "/profile") { _ in .json(profile) }
@@ -54,8 +54,7 @@ extension Experiment {
     }
 
     private static let exchangeMemory = Experiment(
-        section: .memory,
-        figures: [Figure(name: "exchange-1000-peak", title: "most bytes held by 1 000 exchanges at once", unit: .bytes)]
+        .memory, "exchange-1000-peak", "most bytes held by 1 000 exchanges at once", unit: .bytes
     ) { _ in
         let meter = try PeakMeter()
         let (bare, host) = (BareSession(), host(of: meter.origin))
@@ -67,8 +66,7 @@ extension Experiment {
 
     /// Opens new connections in each round, the same number for both contestants.
     private static let wireMemory = Experiment(
-        section: .memory,
-        figures: [Figure(name: "wire-1000-peak", title: "the same with the default transport and new connections", unit: .bytes)]
+        .memory, "wire-1000-peak", "the same with the default transport and new connections", unit: .bytes
     ) { _ in
         let meter = try PeakMeter()
         return [

@@ -8,9 +8,7 @@ internal import StoreCore
 extension Experiment {
     static var inspecting: [Experiment] { [inspectedHit, inspectedFetch, inspectedLoad, firstKeyPage, firstRows] }
 
-    private static let inspectedHit = Experiment(
-        section: .reading, figures: [Figure(name: "inspected-hit", title: "cache hit with an inspector attached", unit: .nanoseconds)]
-    ) { scale in
+    private static let inspectedHit = Experiment(.reading, "inspected-hit", "cache hit with an inspector attached") { scale in
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(500_000, quick: 100_000)
         return [
@@ -23,10 +21,7 @@ extension Experiment {
     }
 
     /// One fetch makes two events.
-    private static let inspectedFetch = Experiment(
-        section: .reading,
-        figures: [Figure(name: "inspected-fetch", title: "fetch without work, with an inspector attached", unit: .nanoseconds)]
-    ) { scale in
+    private static let inspectedFetch = Experiment(.reading, "inspected-fetch", "fetch without work, with an inspector attached") { scale in
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(20_000, quick: 5_000)
         return [
@@ -40,8 +35,7 @@ extension Experiment {
 
     /// Hits beside 5 000 fetches a second, of which each makes two events, while a page follows them.
     private static let inspectedLoad = Experiment(
-        section: .reading,
-        figures: [Figure(name: "inspected-load", title: "cache hit beside 10 000 events a second, with an open page", unit: .nanoseconds)],
+        .reading, "inspected-load", "cache hit beside 10 000 events a second, with an open page",
         // Both processor threads are busy, so rounds differ much.
         rounds: 51
     ) { scale in
@@ -59,19 +53,13 @@ extension Experiment {
         ]
     }
 
-    private static let firstKeyPage = Experiment(
-        section: .reading, figures: [Figure(name: "first-key-page", title: "first 100 of 100 000 keys, as snapshots", unit: .nanoseconds)],
-        rounds: 3
-    ) { _ in
+    private static let firstKeyPage = Experiment(.reading, "first-key-page", "first 100 of 100 000 keys, as snapshots", rounds: 3) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
         return [.storehouse { await perCall(1) { _ = store.keySnapshots(limit: 100) } }]
     }
 
-    private static let firstRows = Experiment(
-        section: .reading,
-        figures: [Figure(name: "first-rows", title: "first 100 of 100 000 keys, until a page has them", unit: .nanoseconds)], rounds: 3
-    ) { _ in
+    private static let firstRows = Experiment(.reading, "first-rows", "first 100 of 100 000 keys, until a page has them", rounds: 3) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
         return [

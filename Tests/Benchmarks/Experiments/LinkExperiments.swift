@@ -6,8 +6,7 @@ extension Experiment {
     // MARK: Hit
 
     private static let linkedHit = Experiment(
-        section: .reading,
-        figures: [Figure(name: "linked-hit", title: "cache hit of a linked list of 50 rows (floor: without links)", unit: .nanoseconds)]
+        .reading, "linked-hit", "cache hit of a linked list of 50 rows (floor: without links)"
     ) { scale in
         let users = await entities(50)
         let (plain, linked) = (await list(50), await list(50, of: users))
@@ -25,12 +24,7 @@ extension Experiment {
     // MARK: Changes
 
     private static let linkedChange = Experiment(
-        section: .observing,
-        figures: [
-            Figure(
-                name: "linked-change", title: "change of an entity in 3 linked lists of 50 rows, until seen (floor: 3 observers of it)",
-                unit: .nanoseconds)
-        ]
+        .observing, "linked-change", "change of an entity in 3 linked lists of 50 rows, until seen (floor: 3 observers of it)"
     ) { scale in
         let times = scale.times(5_000, quick: 1_000)
         return [
@@ -78,12 +72,7 @@ extension Experiment {
     }
 
     private static let linkedChanges = Experiment(
-        section: .observing,
-        figures: [
-            Figure(
-                name: "linked-changes", title: "1 000 changes of entities of a linked list of 1 000 rows, until its observer saw the last",
-                unit: .nanoseconds)
-        ]
+        .observing, "linked-changes", "1 000 changes of entities of a linked list of 1 000 rows, until its observer saw the last"
     ) { _ in
         [
             .storehouse {
@@ -114,11 +103,7 @@ extension Experiment {
 
     private static func linkedMemory(_ name: String, of list: String, afterFirst isFurther: Bool) -> Experiment {
         Experiment(
-            section: .memory,
-            figures: [
-                Figure(name: name, title: "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes)
-            ],
-            rounds: 3
+            .memory, name, "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes, rounds: 3
         ) { _ in
             [
                 .floor { await bytesPerRow(linked: false, afterFirst: isFurther) },

@@ -3,8 +3,7 @@ internal import StoreCore
 extension Experiment {
     /// The cost of a value that the origin pushes, from the upstream sequence to one observer.
     static let liveValue = Experiment(
-        section: .observing,
-        figures: [Figure(name: "live-value", title: "a pushed value → one observer, until it saw the last of 200 000", unit: .nanoseconds)]
+        .observing, "live-value", "a pushed value → one observer, until it saw the last of 200 000"
     ) { scale in
         let count = scale.times(200_000, quick: 20_000)
         return [

@@ -10,8 +10,7 @@ extension Experiment {
     private static let sizes = [75_000, 98_000, 130_000]
 
     private static let cachedKey = Experiment(
-        section: .memory, figures: [Figure(name: "memory-key", title: "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes)],
-        rounds: 3
+        .memory, "memory-key", "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes, rounds: 3
     ) { _ in
         [
             .mutex {
@@ -51,9 +50,7 @@ extension Experiment {
     // MARK: Observers
 
     private static let idleObserver = Experiment(
-        section: .memory,
-        figures: [Figure(name: "memory-observer", title: "bytes per idle observer (floor: task on a continuation)", unit: .bytes)],
-        rounds: 3
+        .memory, "memory-observer", "bytes per idle observer (floor: task on a continuation)", unit: .bytes, rounds: 3
     ) { _ in
         [
             .floor { await bytesOnContinuation() },
@@ -106,8 +103,7 @@ extension Experiment {
     }
 
     private static let stalledObserver = Experiment(
-        section: .memory,
-        figures: [Figure(name: "memory-stalled", title: "bytes kept for a stalled observer, 1 M updates", unit: .bytes)], rounds: 3
+        .memory, "memory-stalled", "bytes kept for a stalled observer, 1 M updates", unit: .bytes, rounds: 3
     ) { scale in
         let updates = scale.times(1_000_000, quick: 100_000)
         return [
@@ -147,7 +143,7 @@ extension Experiment {
 
     /// Uses content that expires at once, so that each call fetches.
     private static let leftByCall = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], rounds: 3
+        .memory, "left-by-call", "bytes left behind per requireData", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User>(lifetime: .zero) { User(id: $0) }
@@ -162,8 +158,7 @@ extension Experiment {
 
     /// Releases the iterator of every second observer, and cancels the others while they wait.
     private static let leftByObserver = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-observer", title: "bytes left behind per abandoned observer", unit: .bytes)],
-        rounds: 3
+        .memory, "left-by-observer", "bytes left behind per abandoned observer", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User> { User(id: $0) }
@@ -181,8 +176,7 @@ extension Experiment {
 
     /// Cancels its sleeps, as most deadlines of requests are.
     private static let leftBySleep = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-sleep", title: "bytes left behind per canceled sleep of 120 s", unit: .bytes)],
-        rounds: 3
+        .memory, "left-by-sleep", "bytes left behind per canceled sleep of 120 s", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         return [

@@ -7,10 +7,7 @@ extension Experiment {
 
     private static let observers = 1_000
 
-    private static let fanOut = Experiment(
-        section: .observing,
-        figures: [Figure(name: "fan-out", title: "1 000 updates × 1 000 observers, until all saw the last", unit: .nanoseconds)]
-    ) { scale in
+    private static let fanOut = Experiment(.observing, "fan-out", "1 000 updates × 1 000 observers, until all saw the last") { scale in
         let updates = scale.times(1_000, quick: 200)
         return [
             .actor {
@@ -66,8 +63,7 @@ extension Experiment {
     // MARK: Round trip
 
     private static let roundTrip = Experiment(
-        section: .observing,
-        figures: [Figure(name: "round-trip", title: "update → observed → echoed, 2 tasks (floor: 2 continuations)", unit: .nanoseconds)]
+        .observing, "round-trip", "update → observed → echoed, 2 tasks (floor: 2 continuations)"
     ) { scale in
         let trips = scale.times(20_000, quick: 5_000)
         return [

@@ -2,10 +2,7 @@ internal import StoreCore
 
 extension Experiment {
     /// Appends pages to an observed list until the observer has seen all of it.
-    static let pages = Experiment(
-        section: .lists,
-        figures: [Figure(name: "pages", title: "1 000 pages of 50 {Int, String} appended, live observer", unit: .nanoseconds)]
-    ) { scale in
+    static let pages = Experiment(.lists, "pages", "1 000 pages of 50 {Int, String} appended, live observer") { scale in
         let pages = Pages(count: scale.times(1_000, quick: 400), size: 50)
         return [
             .actor {

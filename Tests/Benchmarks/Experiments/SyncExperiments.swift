@@ -92,9 +92,7 @@ extension Experiment {
     #if os(Linux)
     /// Measures a whole process that reads a list, examines every file, and does nothing else.
     private static let filesMemory = Experiment(
-        section: .sync,
-        figures: [Figure(name: "sync-files-peak", title: "peak memory of a process that finds 100 000 files unchanged", unit: .bytes)],
-        rounds: 3
+        .sync, "sync-files-peak", "peak memory of a process that finds 100 000 files unchanged", unit: .bytes, rounds: 3
     ) { _ in
         let place = BenchmarkDirectory()
         let directory = try place.makeDirectory()
@@ -115,10 +113,8 @@ extension Experiment {
 
     private static func unchanged(_ count: Int) -> Experiment {
         let isSmall = count == 100_000
-        let figure = Figure(
-            name: isSmall ? "sync-unchanged" : "sync-unchanged-1m",
-            title: "each of \(isSmall ? "100 000" : "1 M") unchanged items, through the whole engine", unit: .nanoseconds)
-        return Experiment(section: .sync, figures: [figure]) { _ in
+        let title = "each of \(isSmall ? "100 000" : "1 M") unchanged items, through the whole engine"
+        return Experiment(.sync, isSmall ? "sync-unchanged" : "sync-unchanged-1m", title) { _ in
             let rows = Rows(count: count, changes: 0)
             let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: .unsorted))
             return [

@@ -56,9 +56,7 @@ extension Experiment {
         }
     }
 
-    private static let parse = Experiment(
-        section: .texts, figures: [Figure(name: "version-parse", title: "one semantic version parsed", unit: .nanoseconds)]
-    ) { scale in
+    private static let parse = Experiment(.texts, "version-parse", "one semantic version parsed") { scale in
         let texts = versions(1_000)
         let times = scale.times(1_000, quick: 200)
         return [
@@ -88,9 +86,7 @@ extension Experiment {
         ]
     }
 
-    private static let sort = Experiment(
-        section: .texts, figures: [Figure(name: "version-sort", title: "100 000 semantic versions sorted", unit: .nanoseconds)]
-    ) { _ in
+    private static let sort = Experiment(.texts, "version-sort", "100 000 semantic versions sorted") { _ in
         let texts = versions(100_000)
         let (byHand, ours) = (texts.compactMap { HandwrittenVersion($0) }, texts.compactMap { SemanticVersion($0) })
         return [
@@ -107,10 +103,7 @@ extension Experiment {
         ]
     }
 
-    private static let coldStart = Experiment(
-        section: .texts,
-        figures: [Figure(name: "text-cold-start", title: "1 000 saved texts of 8 KB, until each can be read", unit: .nanoseconds)]
-    ) { scale in
+    private static let coldStart = Experiment(.texts, "text-cold-start", "1 000 saved texts of 8 KB, until each can be read") { scale in
         let library = try Library(count: 1_000)
         let sources = library.sources(areRemote: true)
         let earlier = try library.store()

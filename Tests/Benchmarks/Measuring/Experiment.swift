@@ -63,6 +63,17 @@ struct Experiment: Sendable {
     }
 }
 
+extension Experiment {
+    /// Makes a task with one figure.
+    init(
+        _ section: Section, _ name: String, _ title: String, unit: Unit = .nanoseconds, rounds: Int? = nil,
+        prepare: @escaping @Sendable (_ scale: Scale) async throws -> [Entrant]
+    ) {
+        self.init(section: section, figures: [Figure(name: name, title: title, unit: unit)], prepare: prepare)
+        if let rounds { self.rounds = rounds }
+    }
+}
+
 /// The extent of the measurement.
 enum Scale: Sendable {
     case full
