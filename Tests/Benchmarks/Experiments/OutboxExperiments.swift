@@ -11,14 +11,7 @@ extension Experiment {
         let place = BenchmarkDirectory()
         let times = scale.times(5_000, quick: 1_000)
         return [
-            .mutex {
-                let path = try place.makeDirectory()
-                let log = try HandwrittenLog(path)
-                let encoder = JSONEncoder()
-                let watch = Stopwatch()
-                for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                return [watch.nanoseconds / Double(times)]
-            },
+            .mutex { try timeHandwrittenAppends(times, to: try place.makeDirectory()) },
             .storehouse {
                 let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
                 let encoder = JSONEncoder()
@@ -33,13 +26,7 @@ extension Experiment {
         let place = BenchmarkDirectory()
         let times = scale.times(5_000, quick: 1_000)
         return [
-            .mutex {
-                let log = try HandwrittenLog(try place.makeDirectory())
-                let encoder = JSONEncoder()
-                let watch = Stopwatch()
-                for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                return [watch.nanoseconds / Double(times)]
-            },
+            .mutex { try timeHandwrittenAppends(times, to: try place.makeDirectory()) },
             .storehouse {
                 let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
                 await outbox.register(LikePost.self) { _, _ in }
@@ -65,14 +52,7 @@ extension Experiment {
             try await outbox.submit(LikePost(post: number))
         }
         return [
-            .mutex {
-                let decoder = JSONDecoder()
-                let watch = Stopwatch()
-                var count = 0
-                try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                blackHole(count)
-                return [watch.nanoseconds]
-            },
+            .mutex { try timeHandwrittenRead(plain) },
             .storehouse {
                 let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
                 let watch = Stopwatch()
@@ -121,14 +101,7 @@ extension Experiment {
             _ = try log.append([record], durability: .crash)
         }
         return [
-            .mutex {
-                let decoder = JSONDecoder()
-                let watch = Stopwatch()
-                var count = 0
-                try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                blackHole(count)
-                return [watch.nanoseconds]
-            },
+            .mutex { try timeHandwrittenRead(plain) },
             .storehouse {
                 let decoder = JSONDecoder()
                 let watch = Stopwatch()
@@ -174,4 +147,21 @@ private func perHit(_ times: Int, _ handle: StoreFlowable<Int, Int>) async throw
     for _ in 0..<times { sum &+= try await handle.requireData() }
     blackHole(sum)
     return [watch.nanoseconds / Double(times)]
+}
+
+private func timeHandwrittenAppends(_ times: Int, to directory: String) throws -> [Double] {
+    let log = try HandwrittenLog(directory)
+    let encoder = JSONEncoder()
+    let watch = Stopwatch()
+    for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
+    return [watch.nanoseconds / Double(times)]
+}
+
+private func timeHandwrittenRead(_ directory: String) throws -> [Double] {
+    let decoder = JSONDecoder()
+    let watch = Stopwatch()
+    var count = 0
+    try HandwrittenLog.read(directory + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
+    blackHole(count)
+    return [watch.nanoseconds]
 }
