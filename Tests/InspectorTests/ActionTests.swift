@@ -72,17 +72,30 @@ struct ActionTests {
         withExtendedLifetime(page) {}
     }
 
-    @Test func `I4: offline fails every fetch and exchange until the page closes`() async throws {
-        let host = inspector.attach(
-            RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never })
+    /// The ways in which the actions of a page end.
+    enum End: CaseIterable {
+        case connectionLost, pageClosed, inspectorStopped
+    }
+
+    @Test(arguments: End.allCases)
+    func `I4: offline fails every fetch and exchange until its page leaves, or the inspector stops`(end: End) async throws {
+        let host = inspector.attach(RemoteHost.immediate)
         let page = try await openPage()
         #expect(try await visitor.act("offline", #""value":1"#) == 204)
         await #expect(throws: InspectionFailure(code: .offline)) { try await store[1].requireData() }
         let failure = await #expect(throws: RemoteError.self) { try await host.data(for: Route(path: "/a")) }
         #expect(failure?.code == .offline)
-        try await close(page)
-        _ = try await store[1].requireData()
+        switch end {
+        case .connectionLost: try await close(page)
+        case .pageClosed: #expect(try await visitor.act("close") == 204)
+        case .inspectorStopped:
+            inspector.stop()
+            #expect(!inspector.board.pageOpened("page") && !inspector.board.control("page") { $0.setOffline(true, "page") })
+        }
+        #expect(try await store[1].requireData() == 1)
+        // A stopped inspector leaves a store, but its copy of a host keeps meeting the actions.
         _ = try await host.data(for: Route(path: "/a"))
+        withExtendedLifetime(page) {}
     }
 
     @Test func `I4: a delay holds a fetch back, and ends with the page`() async throws {
@@ -132,28 +145,8 @@ struct ActionTests {
         try await until("the action is undone") { (try? await board.controls.pass(1, row: nil)) != nil }
     }
 
-    @Test func `I4: a page that says that it closes is undone at once`() async throws {
-        let page = try await openPage()
-        #expect(try await visitor.act("offline", #""value":1"#) == 204)
-        #expect(try await visitor.act("close") == 204)
-        #expect(try await store[1].requireData() == 1)
-        withExtendedLifetime(page) {}
-    }
-
-    @Test func `I4: stopping the inspector undoes all actions`() async throws {
-        let host = inspector.attach(
-            RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never })
-        let page = try await openPage()
-        #expect(try await visitor.act("offline", #""value":1"#) == 204)
-        inspector.stop()
-        #expect(try await store[1].requireData() == 1)
-        // The inspector leaves a store, but its copy of a host keeps meeting the actions.
-        _ = try await host.data(for: Route(path: "/a"))
-        withExtendedLifetime(page) {}
-    }
-
     @Test func `I4, I3: an exchange inside a fetch is shown below it, and meets no action again`() async throws {
-        let host = inspector.attach(RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))))
+        let host = inspector.attach(RemoteHost.immediate)
         let remote = Store(cacher: MemoryCacher<Int, Data>()) { _ in try await host.data(for: Route(path: "/a")) }
         inspector.attach(remote)
         let page = try await openPage()
@@ -161,7 +154,7 @@ struct ActionTests {
         // The failure of the host waits for an exchange outside of a fetch.
         _ = try await remote[1].requireData()
         #expect(inspector.board.timeline.changes(after: 0).spans.map(\.parent) == [nil, 0])
-        await #expect(throws: RemoteError.self) { try await host.with { $0.retry = .never }.data(for: Route(path: "/a")) }
+        await #expect(throws: RemoteError.self) { try await host.data(for: Route(path: "/a")) }
         withExtendedLifetime(page) {}
     }
 
@@ -194,8 +187,7 @@ struct ActionTests {
     @Test func `I4: several inspectors show one store and one host, and each of them acts`() async throws {
         let other = try Inspector.start(policy: .init())
         other.attach(store)
-        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
-        let host = other.attach(inspector.attach(own))
+        let host = other.attach(inspector.attach(RemoteHost.immediate))
         let page = try await openPage()
         _ = try await (store[1].requireData(), host.data(for: Route(path: "/a")))
         for board in [inspector.board, other.board] {
@@ -211,19 +203,13 @@ struct ActionTests {
 
     @Test func `I4: a fetch that one inspector lets pass meets the actions of another`() async throws {
         let other = try Inspector.start(policy: .init())
-        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
-        let host = other.attach(own)
+        let host = other.attach(RemoteHost.immediate)
         let remote = Store(cacher: MemoryCacher<Int, Data>()) { _ in try await host.data(for: Route(path: "/a")) }
         inspector.attach(remote)
         #expect(other.board.pageOpened("page") && other.board.control("page") { $0.setOffline(true, "page") })
         await #expect(throws: RemoteError.self) { try await remote[1].requireData() }
         other.board.controls.undo("page")
         _ = try await remote[1].requireData()
-    }
-
-    @Test func `I4: a closed inspector takes no action`() {
-        inspector.stop()
-        #expect(!inspector.board.pageOpened("page") && !inspector.board.control("page") { $0.setOffline(true, "page") })
     }
 }
 

@@ -188,8 +188,7 @@ struct BrowserTests {
     }
 
     @Test func `I6, I3: the timeline shows exchanges below their fetch, and is used from the keyboard`() async throws {
-        let own = RemoteHost("api.example.com", transport: GatedTransport(gate: WatchedState(true))).with { $0.retry = .never }
-        let host = inspector.attach(own, name: "api")
+        let host = inspector.attach(RemoteHost.immediate, name: "api")
         let remote = Store(cacher: MemoryCacher<String, Data>(), name: "remote") { _ in try await host.data(for: Route(path: "/a")) }
         inspector.attach(remote)
         _ = try await remote["photo"].requireData()

@@ -87,10 +87,7 @@ struct SecretTests {
 
     /// Fails with a secret: for the list, or for its item.
     private struct LeakyProcessor: SyncProcessor {
-        struct Thing: SyncItem {
-            var key: Int
-            var version: Int
-        }
+        typealias Thing = SnapshotTests.Thing
 
         let failsList: Bool
         let failure = RemoteError(.transport, .connectionLost, operation: "GET /things", "s3cret")

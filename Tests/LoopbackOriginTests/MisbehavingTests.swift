@@ -7,46 +7,56 @@ import Trials
 struct MisbehavingTests {
     private typealias Response = LoopbackOrigin.Response
 
-    private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 10\r\n\r\n"
+    private static let digits = Response.text("0123456789")
 
-    /// Makes an origin that responds to every request with ten digits and the given misbehaviors.
-    private func origin(_ ways: LoopbackOrigin.Misbehavior...) throws -> LoopbackOrigin {
-        var response = Response.text("0123456789")
-        response.misbehaviors = ways
-        return try LoopbackOrigin { [response] _ in response }
-    }
+    private static let start = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    private static let head = start + "Content-Length: 10\r\n\r\n"
 
-    @Test func `a head may be delayed`() throws {
-        let origin = try origin(.delayHead(by: .milliseconds(40)))
-        let client = try RawClient(origin)
-        let start = ContinuousClock.now
-        try client.get("/")
-        #expect(try client.readResponse().body == "0123456789")
-        #expect(start.duration(to: .now) >= .milliseconds(40))
-    }
+    /// Responses with the least time that each takes, and the text that the client receives before the connection ends.
+    private static let late: [(response: LoopbackOrigin.Response, milliseconds: Int, text: String, end: RawClient.End)] = [
+        (digits.misbehaving(.delayHead(by: .milliseconds(40)), .closeSilently), 40, head + "0123456789", .closed),
+        (digits.misbehaving(.drip(bytes: 3, every: .milliseconds(15)), .closeSilently), 45, head + "0123456789", .closed),
+        (digits.misbehaving(.delayHead(by: .milliseconds(30)), .resetBeforeHead), 30, "", .reset),
+    ]
 
-    @Test(arguments: [(LoopbackOrigin.Misbehavior.delayBody(by: .milliseconds(40)), 40), (.drip(bytes: 3, every: .milliseconds(15)), 45)])
-    func `a body may be delayed after its head, or drip`(way: LoopbackOrigin.Misbehavior, milliseconds: Int) throws {
-        let origin = try origin(way)
+    @Test(arguments: late)
+    func `a head, a body and a reset may be late`(
+        response: LoopbackOrigin.Response, milliseconds: Int, text: String, end: RawClient.End
+    ) throws {
+        let origin = try LoopbackOrigin { _ in response }
         let client = try RawClient(origin)
         // Begun before the request, because a busy machine may deliver the head when the pause is over.
         let start = ContinuousClock.now
         try client.get("/")
-        #expect(try client.read(through: "\r\n\r\n") == Self.head)
-        #expect(try client.read(10) == "0123456789")
+        #expect(try client.readToEnd() == (text, end))
         #expect(start.duration(to: .now) >= .milliseconds(milliseconds))
     }
 
-    @Test func `a truncated body ends early`() throws {
-        let origin = try origin(.truncate(afterBodyBytes: 4))
+    /// Responses with the text that the client receives before the connection ends, and with their record.
+    private static let ends: [(response: LoopbackOrigin.Response, text: String, end: RawClient.End, record: String)] = [
+        (digits.misbehaving(.closeSilently), head + "0123456789", .closed, "200, 10 bytes"),
+        (digits.misbehaving(.truncate(afterBodyBytes: 4)), head + "0123", .closed, "200, 4 bytes, cut short"),
+        (digits.misbehaving(.resetBeforeHead), "", .reset, "no response, cut short"),
+        (
+            digits.misbehaving(.breakChunk(afterBodyBytes: 4)),
+            start + "Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\nnot a size\r\n", .closed, "200, 21 bytes, cut short"
+        ),
+        (.verbatim("HTTP/1.1 200 OK\nnonsense\0"), "HTTP/1.1 200 OK\nnonsense\0", .closed, "200, 25 bytes"),
+        (.verbatim("0123456789").misbehaving(.truncate(afterBodyBytes: 3)), "012", .closed, "no response, cut short"),
+    ]
+
+    @Test(arguments: ends)
+    func `a response ends without an announcement, too early or malformed`(
+        response: LoopbackOrigin.Response, text: String, end: RawClient.End, record: String
+    ) throws {
+        let origin = try LoopbackOrigin { _ in response }
         let client = try RawClient(origin, get: "/")
-        #expect(try client.readToEnd() == (Self.head + "0123", .closed))
-        #expect(origin.requests.first?.ending == .cut)
-        #expect(origin.requests.first?.bodyBytesSent == 4)
+        #expect(try client.readToEnd() == (text, end))
+        #expect(origin.requests.map { "\($0)" } == ["GET / → \(record)"])
     }
 
     @Test func `a reset within the body arrives as a reset`() async throws {
-        let origin = try origin(.reset(afterBodyBytes: 4))
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.reset(afterBodyBytes: 4)) }
         let client = try RawClient(origin, get: "/")
         let (text, end) = try client.readToEnd()
         // A reset may overtake bytes that were sent before it.
@@ -55,24 +65,8 @@ struct MisbehavingTests {
         try await origin.waitUntil { $0.requests.first?.ending == .cut }
     }
 
-    @Test func `a reset before the head sends nothing`() throws {
-        let origin = try origin(.resetBeforeHead)
-        let client = try RawClient(origin, get: "/")
-        #expect(try client.readToEnd() == ("", .reset))
-        #expect(origin.requests.first?.status == nil)
-    }
-
-    @Test func `a reset may be delayed`() throws {
-        let origin = try origin(.delayHead(by: .milliseconds(30)), .resetBeforeHead)
-        let client = try RawClient(origin)
-        let start = ContinuousClock.now
-        try client.get("/")
-        #expect(try client.readToEnd() == ("", .reset))
-        #expect(start.duration(to: .now) >= .milliseconds(30))
-    }
-
     @Test func `a stalled body lasts until the client leaves`() async throws {
-        let origin = try origin(.stall(afterBodyBytes: 4))
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.stall(afterBodyBytes: 4)) }
         let client = try RawClient(origin, get: "/")
         #expect(try client.read(Self.head.utf8.count + 4) == Self.head + "0123")
         #expect(!client.hears(within: 30))
@@ -81,7 +75,7 @@ struct MisbehavingTests {
     }
 
     @Test func `a response may never come`() async throws {
-        let origin = try origin(.neverAnswer)
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.neverAnswer) }
         let client = try RawClient(origin, get: "/")
         try await origin.waitForRequests(count: 1)
         #expect(!client.hears(within: 30))
@@ -93,30 +87,14 @@ struct MisbehavingTests {
 
     @Test(arguments: [[5], [20], [10, 12], []])
     func `declared lengths are sent unchanged`(lengths: [Int]) throws {
-        let origin = try origin(.declareLengths(lengths), .closeSilently)
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.declareLengths(lengths), .closeSilently) }
         let client = try RawClient(origin, get: "/")
         let fields = lengths.map { "Content-Length: \($0)\r\n" }.joined()
-        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\(fields)\r\n0123456789"
-        #expect(try client.readToEnd() == (expected, .closed))
-    }
-
-    @Test func `a chunk may be malformed`() throws {
-        let origin = try origin(.breakChunk(afterBodyBytes: 4))
-        let client = try RawClient(origin, get: "/")
-        let (text, end) = try client.readToEnd()
-        #expect(text.hasSuffix("\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\nnot a size\r\n"))
-        #expect(end == .closed)
-    }
-
-    @Test func `a connection may close without an announcement`() throws {
-        let origin = try origin(.closeSilently)
-        let client = try RawClient(origin, get: "/")
-        #expect(try client.readToEnd() == (Self.head + "0123456789", .closed))
-        #expect(origin.requests.first?.ending == .complete)
+        #expect(try client.readToEnd() == ("\(Self.start)\(fields)\r\n0123456789", .closed))
     }
 
     @Test func `an idle connection closes after a while, and a reused one stays for its next response`() throws {
-        let origin = try origin(.closeIdle(after: .milliseconds(30)))
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.closeIdle(after: .milliseconds(30))) }
         let client = try RawClient(origin)
         // In one piece, so that the second request is there before the connection has been idle.
         try client.write("GET /one HTTP/1.1\r\nHost: x\r\n\r\nGET /two HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -128,28 +106,13 @@ struct MisbehavingTests {
     }
 
     @Test func `a kept connection may close at its next request`() throws {
-        let origin = try origin(.closeOnNextRequest)
+        let origin = try LoopbackOrigin { _ in Self.digits.misbehaving(.closeOnNextRequest) }
         let client = try RawClient(origin, get: "/one")
         #expect(try client.readResponse().body == "0123456789")
         #expect(!client.hears(within: 20))
         try client.get("/two")
         #expect(try client.readToEnd() == ("", .closed))
         #expect(origin.requests.map(\.ending) == [.complete, .cut])
-    }
-
-    @Test func `verbatim bytes are sent without additions`() throws {
-        let origin = try LoopbackOrigin { .verbatim("HTTP/1.1 200 OK\nnonsense\0", then: $0.path == "/stay" ? .stays : .closes) }
-        let client = try RawClient(origin, get: "/stay")
-        #expect(try client.read(25) == "HTTP/1.1 200 OK\nnonsense\0")
-        try client.get("/go")
-        #expect(try client.readToEnd() == ("HTTP/1.1 200 OK\nnonsense\0", .closed))
-        #expect(origin.requests.map(\.status) == [200, 200])
-    }
-
-    @Test func `verbatim bytes can be truncated`() throws {
-        let origin = try LoopbackOrigin { _ in .verbatim("0123456789").misbehaving(.truncate(afterBodyBytes: 3)) }
-        let client = try RawClient(origin, get: "/")
-        #expect(try client.readToEnd() == ("012", .closed))
     }
 
     @Test func `a slow response does not delay other connections`() throws {

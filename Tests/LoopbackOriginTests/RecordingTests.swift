@@ -13,13 +13,6 @@ struct RecordingTests {
         #expect(origin.requests(to: "/b").map(\.number) == [2])
     }
 
-    @Test func `a wait can be canceled`() async throws {
-        let origin = try LoopbackOrigin()
-        let waiting = Task { try await origin.waitForRequests(count: 1) }
-        waiting.cancel()
-        await #expect(throws: CancellationError.self) { try await waiting.value }
-    }
-
     @Test func `a wait that times out reports the recorded requests`() async throws {
         let origin = try LoopbackOrigin()
         let client = try RawClient(origin, get: "/only")
@@ -31,11 +24,13 @@ struct RecordingTests {
         #expect(failure?.description.contains("GET /only → 404") == true)
     }
 
-    @Test func `stopping ends every wait`() async throws {
+    @Test func `a cancellation and a stop end a wait`() async throws {
         let origin = try LoopbackOrigin()
-        let waiting = Task { try await origin.waitForRequests(count: 1) }
+        let waits = (1...2).map { _ in Task { try await origin.waitForRequests(count: 1) } }
+        waits[0].cancel()
+        await #expect(throws: CancellationError.self) { try await waits[0].value }
         origin.stop()
-        await #expect(throws: LoopbackOrigin.Failure.self) { try await waiting.value }
+        await #expect(throws: LoopbackOrigin.Failure.self) { try await waits[1].value }
     }
 
     @Test func `forgetting keeps numbers and connections`() async throws {

@@ -33,19 +33,12 @@ struct GitHubTests {
 
     static let syntax = #"[{"id": 3, "name": "swift-syntax", "stargazers_count": 3500, "language": "Swift"}]"#
 
-    @Test func `a user request matches the API`() async throws {
+    @Test(arguments: [("ada", "ada"), ("a/b?c", "a%2Fb%3Fc")])
+    func `a user request matches the API, and its login stays within its path segment`(login: String, segment: String) async throws {
         let transport = MemoryTransport { _ in .json(Self.ada) }
-        #expect(try await app(over: transport).users["ada"].requireData() == .ada)
-
-        let request = try #require(transport.requests.first)
-        #expect(request.url.absoluteString == "https://api.example.com/users/ada")
-        #expect(request.fields["X-GitHub-Api-Version"] == "2022-11-28")
-    }
-
-    @Test func `a login stays within its path segment`() async throws {
-        let transport = MemoryTransport { _ in .json(Self.ada) }
-        _ = try await app(over: transport).users["a/b?c"].requireData()
-        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com/users/a%2Fb%3Fc"])
+        #expect(try await app(over: transport).users[login].requireData() == .ada)
+        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com/users/\(segment)"])
+        #expect(transport.requests.first?.fields["X-GitHub-Api-Version"] == "2022-11-28")
     }
 
     @Test func `pages follow their links to the end`() async throws {

@@ -15,8 +15,8 @@ struct RepositoryListTests {
         list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
     }
 
-    @Test func `pages load in order to the end of the list`() async throws {
-        origin.enqueue(.page([.swift], nextKey: "2"), .page([.docc], nextKey: "3"), .page([.syntax]))
+    @Test func `pages load in order to the end of the list, and a repeated element is shown once`() async throws {
+        origin.enqueue(.page([.swift], nextKey: "2"), .page([.swift, .docc], nextKey: "3"), .page([.docc, .syntax]))
         #expect(try await list.requireData() == [.swift])
 
         #expect(await list.requestNextData() == .loaded)
@@ -40,26 +40,5 @@ struct RepositoryListTests {
         try await screen.next { $0 == failed }
         #expect(await list.requestNextData() == .loaded)
         try await screen.next { $0 == .completed([.swift, .docc]) }
-    }
-
-    @Test func `fast scrolling loads a page once`() async throws {
-        origin.enqueue(.page([.swift], nextKey: "2"))
-        #expect(try await list.requireData() == [.swift])
-
-        origin.hold()
-        async let first = list.requestNextData()
-        try await origin.started(count: 2)
-        async let second = list.requestNextData()
-        try await origin.answerNext(with: .page([.docc]))
-        #expect(await [first, second].contains(.loaded))
-        #expect(origin.startedCount == 2)
-    }
-
-    @Test func `an element that a later page repeats is shown once`() async throws {
-        origin.enqueue(.page([.swift, .docc], nextKey: "2"), .page([.docc, .syntax]))
-        #expect(try await list.requireData() == [.swift, .docc])
-
-        #expect(await list.requestNextData() == .loaded)
-        #expect(try await list.requireData() == [.swift, .docc, .syntax])
     }
 }

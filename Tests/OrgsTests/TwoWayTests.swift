@@ -36,17 +36,6 @@ struct TwoWayTests {
         #expect(origin.requests.map(\.pageKey) == [nil, "1", "3"])
     }
 
-    @Test func `C13: a failed direction leaves the other one and can be requested again`() async throws {
-        origin.enqueue(.page([.docc], nextKey: "3", prevKey: "1"), .failure(Offline()), .page([.syntax]), .page([.swift]))
-        let screen = RecordingObserver(list.publish())
-        try await screen.next { $0.content == [.docc] }
-        #expect(await list.requestPrevData() == .failed(Offline()))
-        #expect(await list.requestNextData() == .loaded)
-        try await screen.next { $0 == .completed(content: [.docc, .syntax], next: .none, prev: .error(rawError: Offline())) }
-        #expect(await list.requestPrevData() == .loaded)
-        try await screen.next { $0 == .completed([.swift, .docc, .syntax]) }
-    }
-
     @Test(arguments: [true, false])
     func `the screen loads both directions and returns whether all pages loaded`(fails: Bool) async throws {
         origin.hold()

@@ -28,19 +28,6 @@ struct UserTests {
         #expect(origin.requests.map(\.param) == ["ada"])
     }
 
-    @Test func `a user stays on screen during a refresh`() async throws {
-        origin.enqueue(.success(.ada))
-        let screen = RecordingObserver(users["ada"].publish())
-        try await screen.next { $0 == .completed(.ada) }
-
-        origin.hold()
-        async let refreshed: Void = users["ada"].refresh()
-        try await screen.next { $0 == .loading(content: .ada) }
-        try await origin.answerNext(with: .success(.adaLovelace))
-        await refreshed
-        try await screen.next { $0 == .completed(.adaLovelace) }
-    }
-
     @Test func `a user is fetched again after a minute, not before`() async throws {
         origin.enqueue(.success(.ada), .success(.adaLovelace))
         #expect(try await users["ada"].requireData() == .ada)
@@ -58,16 +45,6 @@ struct UserTests {
         time.advance(by: .seconds(299))
         #expect(try await users["ada"].requireData() == .ada)
         #expect(origin.startedCount == 1)
-    }
-
-    @Test func `a failed refresh keeps the user on screen`() async throws {
-        origin.enqueue(.success(.ada), .failure(Offline()))
-        let screen = RecordingObserver(users["ada"].publish())
-        try await screen.next { $0.isCompleted }
-
-        await users["ada"].refresh()
-        let failed = try await screen.next { $0.error != nil }
-        #expect(failed == .error(rawError: Offline(), content: .ada))
     }
 
     @Test func `stored content is shown at once after a restart and revalidated in the background`() async throws {

@@ -19,7 +19,7 @@ extension Experiment {
 
     /// Makes an exchange of the same bytes from the same origin, decoded to the same type.
     private static func exchange(_ name: String, _ title: String, width: Int, count: Int, quick: Int) -> Experiment {
-        Experiment(section: .wire, figures: [Figure(name: name, title: title, unit: .nanoseconds)]) { scale in
+        Experiment(.wire, name, title) { scale in
             let origin = try LoopbackOrigin()
             let profile = Profile.some
             origin.on(.get, "/profile") { _ in .json(profile) }
@@ -27,26 +27,20 @@ extension Experiment {
             let url = origin.url.appending(path: "profile")
             let times = scale.times(count, quick: quick)
             return [
-                (
-                    .mutex,
-                    {
-                        // The closure keeps the origin running.
-                        defer { withExtendedLifetime(origin) {} }
-                        return try await spread(times, over: width) {
-                            let data = try await bare.data(from: url)
-                            blackHole(try JSONDecoder().decode(Profile.self, from: data))
-                        }
+                .mutex {
+                    // The closure keeps the origin running.
+                    defer { withExtendedLifetime(origin) {} }
+                    return try await perCall(times, over: width) { _ in
+                        let data = try await bare.data(from: url)
+                        blackHole(try JSONDecoder().decode(Profile.self, from: data))
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        try await spread(times, over: width) {
-                            let profile: Profile = try await host.send("/profile")
-                            blackHole(profile)
-                        }
+                },
+                .storehouse {
+                    try await perCall(times, over: width) { _ in
+                        let profile: Profile = try await host.send("/profile")
+                        blackHole(profile)
                     }
-                ),
+                },
             ]
         }
     }
@@ -60,57 +54,38 @@ extension Experiment {
     }
 
     private static let exchangeMemory = Experiment(
-        section: .memory,
-        figures: [Figure(name: "exchange-1000-peak", title: "most bytes held by 1 000 exchanges at once", unit: .bytes)]
+        .memory, "exchange-1000-peak", "most bytes held by 1 000 exchanges at once", unit: .bytes
     ) { _ in
         let meter = try PeakMeter()
         let (bare, host) = (BareSession(), host(of: meter.origin))
         return [
-            (.mutex, { try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) } }),
-            (.storehouse, { try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) } }),
+            .mutex { try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) } },
+            .storehouse { try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) } },
         ]
     }
 
     /// Opens new connections in each round, the same number for both contestants.
     private static let wireMemory = Experiment(
-        section: .memory,
-        figures: [Figure(name: "wire-1000-peak", title: "the same with the default transport and new connections", unit: .bytes)]
+        .memory, "wire-1000-peak", "the same with the default transport and new connections", unit: .bytes
     ) { _ in
         let meter = try PeakMeter()
         return [
-            (
-                .mutex,
-                {
-                    let bare = BareSession()
-                    defer { bare.invalidate() }
-                    return try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) }
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let configuration = HostConfiguration("127.0.0.1", scheme: .http, port: Int(meter.origin.port))
-                    let limits = HostLimits(concurrentExchanges: 1_000)
-                    #if os(Linux)
-                    let host = RemoteHost(configuration, transport: try CurlTransport(width: 64), limits: limits)
-                    #else
-                    let host = RemoteHost(configuration, limits: limits)
-                    #endif
-                    return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
-                }
-            ),
+            .mutex {
+                let bare = BareSession()
+                defer { bare.invalidate() }
+                return try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) }
+            },
+            .storehouse {
+                let configuration = HostConfiguration("127.0.0.1", scheme: .http, port: Int(meter.origin.port))
+                let limits = HostLimits(concurrentExchanges: 1_000)
+                #if os(Linux)
+                let host = RemoteHost(configuration, transport: try CurlTransport(width: 64), limits: limits)
+                #else
+                let host = RemoteHost(configuration, limits: limits)
+                #endif
+                return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
+            },
         ]
-    }
-
-    /// Measures the time per exchange at a given concurrency.
-    fileprivate static func spread(
-        _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
-    ) async throws -> [Double] {
-        let watch = Stopwatch()
-        // Plain tasks, because a group of a thousand tasks has a cost of its own.
-        let tasks = (0..<width).map { worker in Task { for _ in stride(from: worker, to: count, by: width) { try await body() } } }
-        for task in tasks { try await task.value }
-        return [watch.nanoseconds / Double(count)]
     }
 }
 

@@ -15,48 +15,37 @@ extension Experiment {
     private static func save(_ durability: Durability, replaces: Bool) -> Experiment {
         let synchronizes = durability == .power
         let title = "save 1 KB\(synchronizes ? " with 2 fsyncs" : ""), \(replaces ? "replaced" : "new")"
-        let figure = Figure(
-            name: "file-save\(synchronizes ? "-power" : "")-\(replaces ? "replaced" : "new")", title: title, unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { scale in
+        return Experiment(.files, "file-save\(synchronizes ? "-power" : "")-\(replaces ? "replaced" : "new")", title) { scale in
             let place = BenchmarkDirectory()
             let times = synchronizes ? scale.times(400, quick: 100) : scale.times(2_000, quick: 500)
             let record = CacheRecord(content: Article.some(1), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))
             let bytes = try await Article.fileBytes(record)
             return [
-                (
-                    .mutex,
-                    {
-                        let path = try place.makeDirectory()
-                        if replaces { for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: false) } }
-                        let watch = Stopwatch()
-                        for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: synchronizes) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)
-                        let filling = FileCacher<Int, [Article]>(directory: url)
-                        if replaces { for key in 0..<times { try await filling.save(record, param: key) } }
-                        // The scan at the first save is excluded.
-                        let cacher = FileCacher<Int, [Article]>(directory: url, durability: durability)
-                        try await cacher.save(record, param: -1)
-                        await cacher.settle()
-                        let watch = Stopwatch()
-                        for key in 0..<times { try await cacher.save(record, param: key) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .mutex {
+                    let path = try place.makeDirectory()
+                    if replaces { for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: false) } }
+                    let watch = Stopwatch()
+                    for key in 0..<times { try saveByHand(bytes, path, name(key), synchronizes: synchronizes) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)
+                    let filling = FileCacher<Int, [Article]>(directory: url)
+                    if replaces { for key in 0..<times { try await filling.save(record, param: key) } }
+                    // The scan at the first save is excluded.
+                    let cacher = FileCacher<Int, [Article]>(directory: url, durability: durability)
+                    try await cacher.save(record, param: -1)
+                    await cacher.settle()
+                    let watch = Stopwatch()
+                    for key in 0..<times { try await cacher.save(record, param: key) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
 
     private static func load(_ size: String, count: Int) -> Experiment {
-        let figure = Figure(
-            name: "file-load-\(count == 1 ? "small" : "large")", title: "load \(size), warm, compared with read + decode",
-            unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { scale in
+        Experiment(.files, "file-load-\(count == 1 ? "small" : "large")", "load \(size), warm, compared with read + decode") { scale in
             let place = BenchmarkDirectory()
             let record = CacheRecord(content: Article.some(count), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))
             let cacher = FileCacher<Int, [Article]>(directory: place.root)
@@ -65,69 +54,51 @@ extension Experiment {
             try saveByHand(Array(try JSONEncoder().encode(record)), place.file(""), "plain", synchronizes: false)
             let times = scale.times(200_000, quick: 40_000) / (19 + count)
             return [
-                (
-                    .floor,
-                    {
-                        let path = place.file("plain")
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try loadByHand(path).count) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .mutex,
-                    {
-                        let path = place.file("plain")
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try decoder.decode(CacheRecord<[Article]>.self, from: Data(loadByHand(path)))) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        for _ in 0..<times { blackHole(try await cacher.load(param: 1)) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
+                .floor {
+                    let path = place.file("plain")
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try loadByHand(path).count) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .mutex {
+                    let path = place.file("plain")
+                    let decoder = JSONDecoder()
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try decoder.decode(CacheRecord<[Article]>.self, from: Data(loadByHand(path)))) }
+                    return [watch.nanoseconds / Double(times)]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    for _ in 0..<times { blackHole(try await cacher.load(param: 1)) }
+                    return [watch.nanoseconds / Double(times)]
+                },
             ]
         }
     }
 
-    private static var list: Experiment {
-        let figure = Figure(name: "file-list", title: "100 000 records, list with stat", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { _ in
-            let place = BenchmarkDirectory()
-            try FileManager.default.createDirectory(at: place.root, withIntermediateDirectories: true)
-            for key in 0..<100_000 { try saveByHand([], place.file(""), name(key), synchronizes: false) }
-            return [
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(try listByHand(place.file("")))
-                        return [watch.nanoseconds]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        guard var listing = try Directory(path: place.file("")).list() else { return [0] }
-                        var (count, bytes) = (0, 0)
-                        while let entry = try listing.next() {
-                            guard let status = try listing.status(of: entry) else { continue }
-                            count += 1
-                            bytes += status.size
-                        }
-                        blackHole((count, bytes))
-                        return [watch.nanoseconds]
-                    }
-                ),
-            ]
-        }
+    private static let list = Experiment(.files, "file-list", "100 000 records, list with stat") { _ in
+        let place = BenchmarkDirectory()
+        try FileManager.default.createDirectory(at: place.root, withIntermediateDirectories: true)
+        for key in 0..<100_000 { try saveByHand([], place.file(""), name(key), synchronizes: false) }
+        return [
+            .mutex {
+                let watch = Stopwatch()
+                blackHole(try listByHand(place.file("")))
+                return [watch.nanoseconds]
+            },
+            .storehouse {
+                let watch = Stopwatch()
+                guard var listing = try Directory(path: place.file("")).list() else { return [0] }
+                var (count, bytes) = (0, 0)
+                while let entry = try listing.next() {
+                    guard let status = try listing.status(of: entry) else { continue }
+                    count += 1
+                    bytes += status.size
+                }
+                blackHole((count, bytes))
+                return [watch.nanoseconds]
+            },
+        ]
     }
 }
 

@@ -5,53 +5,44 @@ internal import StoreCore
 extension Experiment {
     static var hits: [Experiment] { [hit, expiringHit, hitOfManyKeys, hitByManyTasks] }
 
-    private static let hit = Experiment(
-        section: .reading, figures: [Figure(name: "hit", title: "cache hit, never expires, 1 key, 1 task", unit: .nanoseconds)]
-    ) { scale in
+    private static let hit = Experiment(.reading, "hit", "cache hit, never expires, 1 key, 1 task") { scale in
         await readOneKey(lifetime: nil, scale.times(500_000, quick: 100_000))
     }
 
-    private static let expiringHit = Experiment(
-        section: .reading, figures: [Figure(name: "hit-expiring", title: "cache hit, expires, 1 key, 1 task", unit: .nanoseconds)]
-    ) { scale in
+    private static let expiringHit = Experiment(.reading, "hit-expiring", "cache hit, expires, 1 key, 1 task") { scale in
         await readOneKey(lifetime: .seconds(3_600), scale.times(500_000, quick: 100_000))
     }
 
-    private static func readOneKey(lifetime: Duration?, _ count: Int) async -> [(Contestant, Round)] {
+    private static func readOneKey(lifetime: Duration?, _ count: Int) async -> [Entrant] {
         let (mutex, actor, store) = await filled(1, lifetime: lifetime)
         return [
-            (.floor, { try await perCall(count) { try await loop(count) } }),
-            (.actor, { try await perCall(count) { try await loop(count, actor) } }),
-            (.mutex, { try await perCall(count) { try await loop(count, mutex) } }),
-            (.storehouse, { try await perCall(count) { try await loop(count, store) } }),
+            .floor { try await perCall(count) { try await loop(count) } },
+            .actor { try await perCall(count) { try await loop(count, actor) } },
+            .mutex { try await perCall(count) { try await loop(count, mutex) } },
+            .storehouse { try await perCall(count) { try await loop(count, store) } },
         ]
     }
 
-    private static let hitByManyTasks = Experiment(
-        section: .reading, figures: [Figure(name: "hit-8-tasks", title: "cache hit, never expires, 1 key, 8 tasks", unit: .nanoseconds)]
-    ) { scale in
+    private static let hitByManyTasks = Experiment(.reading, "hit-8-tasks", "cache hit, never expires, 1 key, 8 tasks") { scale in
         let (mutex, actor, store) = await filled(1, lifetime: nil)
         let count = scale.times(80_000, quick: 20_000)
         return [
-            (.floor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count) } } }),
-            (.actor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, actor) } } }),
-            (.mutex, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, mutex) } } }),
-            (.storehouse, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, store) } } }),
+            .floor { try await perCall(8 * count) { try await inEightTasks { try await loop(count) } } },
+            .actor { try await perCall(8 * count) { try await inEightTasks { try await loop(count, actor) } } },
+            .mutex { try await perCall(8 * count) { try await inEightTasks { try await loop(count, mutex) } } },
+            .storehouse { try await perCall(8 * count) { try await inEightTasks { try await loop(count, store) } } },
         ]
     }
 
-    private static let hitOfManyKeys = Experiment(
-        section: .reading,
-        figures: [Figure(name: "hit-1000-keys", title: "cache hit, 1 000 keys, handle made per call", unit: .nanoseconds)]
-    ) { scale in
+    private static let hitOfManyKeys = Experiment(.reading, "hit-1000-keys", "cache hit, 1 000 keys, handle made per call") { scale in
         let (mutex, actor, store) = await filled(1_000, lifetime: nil)
         let keys = (0..<1_000).shuffled()
         let times = scale.times(400, quick: 100)
         return [
-            (.floor, { try await perCall(1_000 * times) { try await loop(times, over: keys) } }),
-            (.actor, { try await perCall(1_000 * times) { try await loop(times, over: keys, actor) } }),
-            (.mutex, { try await perCall(1_000 * times) { try await loop(times, over: keys, mutex) } }),
-            (.storehouse, { try await perCall(1_000 * times) { try await loop(times, over: keys, store) } }),
+            .floor { try await perCall(1_000 * times) { try await loop(times, over: keys) } },
+            .actor { try await perCall(1_000 * times) { try await loop(times, over: keys, actor) } },
+            .mutex { try await perCall(1_000 * times) { try await loop(times, over: keys, mutex) } },
+            .storehouse { try await perCall(1_000 * times) { try await loop(times, over: keys, store) } },
         ]
     }
 }
@@ -67,12 +58,6 @@ private func filled(_ keys: Int, lifetime: Duration?) async -> (MutexRepository<
         await store[key].update(User(id: key))
     }
     return (mutex, actor, store)
-}
-
-private func perCall(_ count: Int, _ body: () async throws -> Void) async rethrows -> [Double] {
-    let watch = Stopwatch()
-    try await body()
-    return [watch.nanoseconds / Double(count)]
 }
 
 /// Runs plain tasks, because no figure should include the cost of a group.

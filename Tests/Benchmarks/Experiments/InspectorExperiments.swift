@@ -8,46 +8,34 @@ internal import StoreCore
 extension Experiment {
     static var inspecting: [Experiment] { [inspectedHit, inspectedFetch, inspectedLoad, firstKeyPage, firstRows] }
 
-    private static let inspectedHit = Experiment(
-        section: .reading, figures: [Figure(name: "inspected-hit", title: "cache hit with an inspector attached", unit: .nanoseconds)]
-    ) { scale in
+    private static let inspectedHit = Experiment(.reading, "inspected-hit", "cache hit with an inspector attached") { scale in
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(500_000, quick: 100_000)
         return [
-            (.floor, { try await perCall(count) { for _ in 0..<count { _ = try await plain[1].requireData() } } }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
-                }
-            ),
+            .floor { try await perCall(count) { for _ in 0..<count { _ = try await plain[1].requireData() } } },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                return try await perCall(count) { for _ in 0..<count { _ = try await inspected[1].requireData() } }
+            },
         ]
     }
 
     /// One fetch makes two events.
-    private static let inspectedFetch = Experiment(
-        section: .reading,
-        figures: [Figure(name: "inspected-fetch", title: "fetch without work, with an inspector attached", unit: .nanoseconds)]
-    ) { scale in
+    private static let inspectedFetch = Experiment(.reading, "inspected-fetch", "fetch without work, with an inspector attached") { scale in
         let (plain, inspected, inspector) = try await stores()
         let count = scale.times(20_000, quick: 5_000)
         return [
-            (.floor, { try await perCall(count) { for key in 0..<count { _ = try await plain[key].requireData(from: .origin) } } }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
-                }
-            ),
+            .floor { try await perCall(count) { for key in 0..<count { _ = try await plain[key].requireData(from: .origin) } } },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                return try await perCall(count) { for key in 0..<count { _ = try await inspected[key].requireData(from: .origin) } }
+            },
         ]
     }
 
     /// Hits beside 5 000 fetches a second, of which each makes two events, while a page follows them.
     private static let inspectedLoad = Experiment(
-        section: .reading,
-        figures: [Figure(name: "inspected-load", title: "cache hit beside 10 000 events a second, with an open page", unit: .nanoseconds)],
+        .reading, "inspected-load", "cache hit beside 10 000 events a second, with an open page",
         // Both processor threads are busy, so rounds differ much.
         rounds: 51
     ) { scale in
@@ -55,46 +43,34 @@ extension Experiment {
         let page = OpenPage(inspector)
         let count = scale.times(2_500, quick: 1_000)
         return [
-            (.floor, { try await timePerHit(of: plain, beside: count) }),
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(inspector) {} }
-                    let reader = Task { try await page.follow() }
-                    defer { reader.cancel() }
-                    return try await timePerHit(of: inspected, beside: count)
-                }
-            ),
+            .floor { try await timePerHit(of: plain, beside: count) },
+            .storehouse {
+                defer { withExtendedLifetime(inspector) {} }
+                let reader = Task { try await page.follow() }
+                defer { reader.cancel() }
+                return try await timePerHit(of: inspected, beside: count)
+            },
         ]
     }
 
-    private static let firstKeyPage = Experiment(
-        section: .reading, figures: [Figure(name: "first-key-page", title: "first 100 of 100 000 keys, as snapshots", unit: .nanoseconds)],
-        rounds: 3
-    ) { _ in
+    private static let firstKeyPage = Experiment(.reading, "first-key-page", "first 100 of 100 000 keys, as snapshots", rounds: 3) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
-        return [(.storehouse, { await perCall(1) { _ = store.keySnapshots(limit: 100) } })]
+        return [.storehouse { await perCall(1) { _ = store.keySnapshots(limit: 100) } }]
     }
 
-    private static let firstRows = Experiment(
-        section: .reading,
-        figures: [Figure(name: "first-rows", title: "first 100 of 100 000 keys, until a page has them", unit: .nanoseconds)], rounds: 3
-    ) { _ in
+    private static let firstRows = Experiment(.reading, "first-rows", "first 100 of 100 000 keys, until a page has them", rounds: 3) { _ in
         let store = Store(cacher: MemoryCacher<Int, Int>(limit: 100_000)) { $0 }
         for key in 0..<100_000 { await store[key].update(key) }
         return [
-            (
-                .storehouse,
-                {
-                    // A new one for each round, because an inspector uses a listing for a while.
-                    let inspector = try await Inspector.start()
-                    defer { withExtendedLifetime(inspector) {} }
-                    inspector.attach(store, name: "keys")
-                    let page = OpenPage(inspector)
-                    return try await perCall(1) { try await page.loadRows() }
-                }
-            )
+            .storehouse {
+                // A new one for each round, because an inspector uses a listing for a while.
+                let inspector = try await Inspector.start()
+                defer { withExtendedLifetime(inspector) {} }
+                inspector.attach(store, name: "keys")
+                let page = OpenPage(inspector)
+                return try await perCall(1) { try await page.loadRows() }
+            }
         ]
     }
 }
@@ -147,10 +123,4 @@ private struct OpenPage: Sendable {
     func loadRows() async throws {
         blackHole(try await host.data(for: Route(path: "/\(token)/list", query: ["subject": 1, "from": 0, "count": 100])))
     }
-}
-
-private func perCall(_ count: Int, _ body: () async throws -> Void) async rethrows -> [Double] {
-    let watch = Stopwatch()
-    try await body()
-    return [watch.nanoseconds / Double(count)]
 }

@@ -6,8 +6,7 @@ extension Experiment {
     // MARK: Hit
 
     private static let linkedHit = Experiment(
-        section: .reading,
-        figures: [Figure(name: "linked-hit", title: "cache hit of a linked list of 50 rows (floor: without links)", unit: .nanoseconds)]
+        .reading, "linked-hit", "cache hit of a linked list of 50 rows (floor: without links)"
     ) { scale in
         let users = await entities(50)
         let (plain, linked) = (await list(50), await list(50, of: users))
@@ -19,38 +18,27 @@ extension Experiment {
             blackHole(sum)
             return [watch.nanoseconds / Double(count)]
         }
-        return [(.floor, { try await time(plain) }), (.storehouse, { try await time(linked) })]
+        return [.floor { try await time(plain) }, .storehouse { try await time(linked) }]
     }
 
     // MARK: Changes
 
     private static let linkedChange = Experiment(
-        section: .observing,
-        figures: [
-            Figure(
-                name: "linked-change", title: "change of an entity in 3 linked lists of 50 rows, until seen (floor: 3 observers of it)",
-                unit: .nanoseconds)
-        ]
+        .observing, "linked-change", "change of an entity in 3 linked lists of 50 rows, until seen (floor: 3 observers of it)"
     ) { scale in
         let times = scale.times(5_000, quick: 1_000)
         return [
-            (
-                .floor,
-                {
-                    let users = await entities(50)
-                    return try await timeChanges(times, of: users, watching: (0..<3).map { _ in { users[7].publish().mapContent(\.name) } })
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let users = await entities(50)
-                    var lists: [PaginationStore<Int, User>] = []
-                    for _ in 0..<3 { lists.append(await list(50, of: users)) }
-                    return try await timeChanges(
-                        times, of: users, watching: lists.map { list in { list[0].publish().mapContent { $0[7].name } } })
-                }
-            ),
+            .floor {
+                let users = await entities(50)
+                return try await timeChanges(times, of: users, watching: (0..<3).map { _ in { users[7].publish().mapContent(\.name) } })
+            },
+            .storehouse {
+                let users = await entities(50)
+                var lists: [PaginationStore<Int, User>] = []
+                for _ in 0..<3 { lists.append(await list(50, of: users)) }
+                return try await timeChanges(
+                    times, of: users, watching: lists.map { list in { list[0].publish().mapContent { $0[7].name } } })
+            },
         ]
     }
 
@@ -84,35 +72,27 @@ extension Experiment {
     }
 
     private static let linkedChanges = Experiment(
-        section: .observing,
-        figures: [
-            Figure(
-                name: "linked-changes", title: "1 000 changes of entities of a linked list of 1 000 rows, until its observer saw the last",
-                unit: .nanoseconds)
-        ]
+        .observing, "linked-changes", "1 000 changes of entities of a linked list of 1 000 rows, until its observer saw the last"
     ) { _ in
         [
-            (
-                .storehouse,
-                {
-                    let users = await entities(1_000)
-                    let lists = await list(1_000, of: users)
-                    let ready = Gate(expecting: 1)
-                    let task = Task {
-                        var isFirst = true
-                        for await state in lists[0].publish() {
-                            if isFirst { ready.arrive() }
-                            isFirst = false
-                            if state.content?.last?.name == "Grace" { return }
-                        }
+            .storehouse {
+                let users = await entities(1_000)
+                let lists = await list(1_000, of: users)
+                let ready = Gate(expecting: 1)
+                let task = Task {
+                    var isFirst = true
+                    for await state in lists[0].publish() {
+                        if isFirst { ready.arrive() }
+                        isFirst = false
+                        if state.content?.last?.name == "Grace" { return }
                     }
-                    await ready.wait()
-                    let watch = Stopwatch()
-                    for id in 0..<1_000 { await users[id].update(User(id: id, name: "Grace")) }
-                    await task.value
-                    return [watch.nanoseconds]
                 }
-            )
+                await ready.wait()
+                let watch = Stopwatch()
+                for id in 0..<1_000 { await users[id].update(User(id: id, name: "Grace")) }
+                await task.value
+                return [watch.nanoseconds]
+            }
         ]
     }
 
@@ -123,15 +103,11 @@ extension Experiment {
 
     private static func linkedMemory(_ name: String, of list: String, afterFirst isFurther: Bool) -> Experiment {
         Experiment(
-            section: .memory,
-            figures: [
-                Figure(name: name, title: "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes)
-            ],
-            rounds: 3
+            .memory, name, "bytes per row of \(list) observed list of linked entities (floor: without links)", unit: .bytes, rounds: 3
         ) { _ in
             [
-                (.floor, { await bytesPerRow(linked: false, afterFirst: isFurther) }),
-                (.storehouse, { await bytesPerRow(linked: true, afterFirst: isFurther) }),
+                .floor { await bytesPerRow(linked: false, afterFirst: isFurther) },
+                .storehouse { await bytesPerRow(linked: true, afterFirst: isFurther) },
             ]
         }
     }

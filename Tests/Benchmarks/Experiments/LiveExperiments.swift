@@ -3,43 +3,29 @@ internal import StoreCore
 extension Experiment {
     /// The cost of a value that the origin pushes, from the upstream sequence to one observer.
     static let liveValue = Experiment(
-        section: .observing,
-        figures: [Figure(name: "live-value", title: "a pushed value → one observer, until it saw the last of 200 000", unit: .nanoseconds)]
+        .observing, "live-value", "a pushed value → one observer, until it saw the last of 200 000"
     ) { scale in
         let count = scale.times(200_000, quick: 20_000)
         return [
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    let feed = UserFeed(count: count)
-                    return try await timePushes(count) {
-                        let upstream = Task {
-                            for try await value in feed.values(param: 0, after: nil) {
-                                if case .content(let user, _) = value { mutex.update(0, user) }
-                            }
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                let feed = UserFeed(count: count)
+                return await perCall(count) {
+                    let upstream = Task {
+                        for try await value in feed.values(param: 0, after: nil) {
+                            if case .content(let user, _) = value { mutex.update(0, user) }
                         }
-                        for await user in mutex.observe(0) where user.id == count { break }
-                        upstream.cancel()
                     }
+                    for await user in mutex.observe(0) where user.id == count { break }
+                    upstream.cancel()
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    let feed = UserFeed(count: count)
-                    let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
-                    return try await timePushes(count) { for await state in store[0].publish() where state.content?.id == count { break } }
-                }
-            ),
+            },
+            .storehouse {
+                let feed = UserFeed(count: count)
+                let store = Store(cacher: MemoryCacher<Int, User>(), fetcher: feed)
+                return await perCall(count) { for await state in store[0].publish() where state.content?.id == count { break } }
+            },
         ]
-    }
-
-    /// Measures the nanoseconds for each value.
-    private static func timePushes(_ count: Int, _ observe: () async throws -> Void) async throws -> [Double] {
-        let watch = Stopwatch()
-        try await observe()
-        return [watch.nanoseconds / Double(count)]
     }
 }
 

@@ -10,40 +10,30 @@ extension Experiment {
     private static let sizes = [75_000, 98_000, 130_000]
 
     private static let cachedKey = Experiment(
-        section: .memory, figures: [Figure(name: "memory-key", title: "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes)],
-        rounds: 3
+        .memory, "memory-key", "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes, rounds: 3
     ) { _ in
         [
-            (
-                .mutex,
-                {
-                    await bytesPerKey { count in
-                        let mutex = MutexRepository<Int, User> { User(id: $0) }
-                        for key in 0..<count { mutex.update(key, User(id: key)) }
-                        return mutex
-                    }
+            .mutex {
+                await bytesPerKey { count in
+                    let mutex = MutexRepository<Int, User> { User(id: $0) }
+                    for key in 0..<count { mutex.update(key, User(id: key)) }
+                    return mutex
                 }
-            ),
-            (
-                .actor,
-                {
-                    await bytesPerKey { count in
-                        let actor = ActorRepository<Int, User> { User(id: $0) }
-                        for key in 0..<count { await actor.update(key, User(id: key)) }
-                        return actor
-                    }
+            },
+            .actor {
+                await bytesPerKey { count in
+                    let actor = ActorRepository<Int, User> { User(id: $0) }
+                    for key in 0..<count { await actor.update(key, User(id: key)) }
+                    return actor
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    await bytesPerKey { count in
-                        let store = Store(cacher: MemoryCacher<Int, User>(limit: 1_000_000)) { User(id: $0) }
-                        for key in 0..<count { await store[key].update(User(id: key)) }
-                        return store
-                    }
+            },
+            .storehouse {
+                await bytesPerKey { count in
+                    let store = Store(cacher: MemoryCacher<Int, User>(limit: 1_000_000)) { User(id: $0) }
+                    for key in 0..<count { await store[key].update(User(id: key)) }
+                    return store
                 }
-            ),
+            },
         ]
     }
 
@@ -60,36 +50,25 @@ extension Experiment {
     // MARK: Observers
 
     private static let idleObserver = Experiment(
-        section: .memory,
-        figures: [Figure(name: "memory-observer", title: "bytes per idle observer (floor: task on a continuation)", unit: .bytes)],
-        rounds: 3
+        .memory, "memory-observer", "bytes per idle observer (floor: task on a continuation)", unit: .bytes, rounds: 3
     ) { _ in
         [
-            (.floor, { await bytesOnContinuation() }),
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    mutex.update(0, User(id: 0))
-                    return await bytesPerTask { gate in for await _ in mutex.observe(0) { gate.arrive() } }
-                }
-            ),
-            (
-                .actor,
-                {
-                    let actor = ActorRepository<Int, User> { User(id: $0) }
-                    await actor.update(0, User(id: 0))
-                    return await bytesPerTask { gate in for await _ in await actor.observe(0) { gate.arrive() } }
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
-                    await store[0].update(User(id: 0))
-                    return await bytesPerTask { gate in for await _ in store[0].publish() { gate.arrive() } }
-                }
-            ),
+            .floor { await bytesOnContinuation() },
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                mutex.update(0, User(id: 0))
+                return await bytesPerTask { gate in for await _ in mutex.observe(0) { gate.arrive() } }
+            },
+            .actor {
+                let actor = ActorRepository<Int, User> { User(id: $0) }
+                await actor.update(0, User(id: 0))
+                return await bytesPerTask { gate in for await _ in await actor.observe(0) { gate.arrive() } }
+            },
+            .storehouse {
+                let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                await store[0].update(User(id: 0))
+                return await bytesPerTask { gate in for await _ in store[0].publish() { gate.arrive() } }
+            },
         ]
     }
 
@@ -124,44 +103,34 @@ extension Experiment {
     }
 
     private static let stalledObserver = Experiment(
-        section: .memory,
-        figures: [Figure(name: "memory-stalled", title: "bytes kept for a stalled observer, 1 M updates", unit: .bytes)], rounds: 3
+        .memory, "memory-stalled", "bytes kept for a stalled observer, 1 M updates", unit: .bytes, rounds: 3
     ) { scale in
         let updates = scale.times(1_000_000, quick: 100_000)
         return [
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    mutex.update(0, User(id: 0))
-                    var iterator = mutex.observe(0).makeAsyncIterator()
-                    blackHole(await iterator.next())
-                    return await growthOfUpdates(updates) { mutex.update(0, User(id: $0)) }
-                }
-            ),
-            (
-                .actor,
-                {
-                    let actor = ActorRepository<Int, User> { User(id: $0) }
-                    await actor.update(0, User(id: 0))
-                    var iterator = await actor.observe(0).makeAsyncIterator()
-                    blackHole(await iterator.next())
-                    return await growthOfUpdates(updates) { await actor.update(0, User(id: $0)) }
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
-                    await store[0].update(User(id: 0))
-                    var iterator = store[0].publish().makeAsyncIterator()
-                    blackHole(await iterator.next())
-                    let growth = await growthOfUpdates(updates) { await store[0].update(User(id: $0)) }
-                    // Verifies that the observer still exists after the last update.
-                    blackHole(await iterator.next())
-                    return growth
-                }
-            ),
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                mutex.update(0, User(id: 0))
+                var iterator = mutex.observe(0).makeAsyncIterator()
+                blackHole(await iterator.next())
+                return await growthOfUpdates(updates) { mutex.update(0, User(id: $0)) }
+            },
+            .actor {
+                let actor = ActorRepository<Int, User> { User(id: $0) }
+                await actor.update(0, User(id: 0))
+                var iterator = await actor.observe(0).makeAsyncIterator()
+                blackHole(await iterator.next())
+                return await growthOfUpdates(updates) { await actor.update(0, User(id: $0)) }
+            },
+            .storehouse {
+                let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                await store[0].update(User(id: 0))
+                var iterator = store[0].publish().makeAsyncIterator()
+                blackHole(await iterator.next())
+                let growth = await growthOfUpdates(updates) { await store[0].update(User(id: $0)) }
+                // Verifies that the observer still exists after the last update.
+                blackHole(await iterator.next())
+                return growth
+            },
         ]
     }
 
@@ -174,23 +143,22 @@ extension Experiment {
 
     /// Uses content that expires at once, so that each call fetches.
     private static let leftByCall = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], rounds: 3
+        .memory, "left-by-call", "bytes left behind per requireData", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User>(lifetime: .zero) { User(id: $0) }
         let actor = ActorRepository<Int, User>(lifetime: .zero) { User(id: $0) }
         let store = Store(cacher: MemoryCacher<Int, User>(expiry: .after(.zero))) { User(id: $0) }
         return [
-            (.mutex, { try await leftBehind(by: count) { blackHole(try await mutex.value(for: $0 % 100)) } }),
-            (.actor, { try await leftBehind(by: count) { blackHole(try await actor.value(for: $0 % 100)) } }),
-            (.storehouse, { try await leftBehind(by: count) { blackHole(try await store[$0 % 100].requireData()) } }),
+            .mutex { try await leftBehind(by: count) { blackHole(try await mutex.value(for: $0 % 100)) } },
+            .actor { try await leftBehind(by: count) { blackHole(try await actor.value(for: $0 % 100)) } },
+            .storehouse { try await leftBehind(by: count) { blackHole(try await store[$0 % 100].requireData()) } },
         ]
     }
 
     /// Releases the iterator of every second observer, and cancels the others while they wait.
     private static let leftByObserver = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-observer", title: "bytes left behind per abandoned observer", unit: .bytes)],
-        rounds: 3
+        .memory, "left-by-observer", "bytes left behind per abandoned observer", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         let mutex = MutexRepository<Int, User> { User(id: $0) }
@@ -200,27 +168,23 @@ extension Experiment {
         let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
         await store[0].update(User(id: 0))
         return [
-            (.mutex, { await leftBehindByObservers(count) { stays in for await _ in mutex.observe(0) where !stays() { return } } }),
-            (.actor, { await leftBehindByObservers(count) { stays in for await _ in await actor.observe(0) where !stays() { return } } }),
-            (.storehouse, { await leftBehindByObservers(count) { stays in for await _ in store[0].publish() where !stays() { return } } }),
+            .mutex { await leftBehindByObservers(count) { stays in for await _ in mutex.observe(0) where !stays() { return } } },
+            .actor { await leftBehindByObservers(count) { stays in for await _ in await actor.observe(0) where !stays() { return } } },
+            .storehouse { await leftBehindByObservers(count) { stays in for await _ in store[0].publish() where !stays() { return } } },
         ]
     }
 
     /// Cancels its sleeps, as most deadlines of requests are.
     private static let leftBySleep = Experiment(
-        section: .memory, figures: [Figure(name: "left-by-sleep", title: "bytes left behind per canceled sleep of 120 s", unit: .bytes)],
-        rounds: 3
+        .memory, "left-by-sleep", "bytes left behind per canceled sleep of 120 s", unit: .bytes, rounds: 3
     ) { scale in
         let count = scale.times(20_000, quick: 10_000)
         return [
-            (.floor, { await leftBehindBySleeps(count) { try? await Task.sleep(for: .seconds(120), clock: .continuous) } }),
-            (
-                .storehouse,
-                {
-                    let time = SystemTime()
-                    return await leftBehindBySleeps(count) { try? await time.sleep(until: time.now.advanced(by: .seconds(120))) }
-                }
-            ),
+            .floor { await leftBehindBySleeps(count) { try? await Task.sleep(for: .seconds(120), clock: .continuous) } },
+            .storehouse {
+                let time = SystemTime()
+                return await leftBehindBySleeps(count) { try? await time.sleep(until: time.now.advanced(by: .seconds(120))) }
+            },
         ]
     }
 

@@ -25,20 +25,14 @@ extension Experiment {
         let bare = BareMirror(session: BareSession(), origin: origin.url)
         let host = RemoteHost(origin)
         return [
-            (
-                .mutex,
-                {
-                    let path = try place.makeDirectory()
-                    return try await measure(files, origin) { try await bare.run(into: path, width: width) }
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let path = try place.makeDirectory()
-                    return try await measure(files, origin) { _ = try await synchronizer(host, path).sync() }
-                }
-            ),
+            .mutex {
+                let path = try place.makeDirectory()
+                return try await measure(files, origin) { try await bare.run(into: path, width: width) }
+            },
+            .storehouse {
+                let path = try place.makeDirectory()
+                return try await measure(files, origin) { _ = try await synchronizer(host, path).sync() }
+            },
         ]
     }
 
@@ -56,15 +50,12 @@ extension Experiment {
         let host = RemoteHost(origin)
         try await synchronizer(host, path).sync()
         return [
-            (
-                .storehouse,
-                {
-                    origin.forget()
-                    let watch = Stopwatch()
-                    try await synchronizer(host, path).sync()
-                    return [watch.nanoseconds, Double(origin.requests.count)]
-                }
-            )
+            .storehouse {
+                origin.forget()
+                let watch = Stopwatch()
+                try await synchronizer(host, path).sync()
+                return [watch.nanoseconds, Double(origin.requests.count)]
+            }
         ]
     }
 
@@ -87,16 +78,13 @@ extension Experiment {
         passes.withLock { $0 = 1 }
         try await synchronizer(host, path).sync()
         return [
-            (
-                .storehouse,
-                {
-                    passes.withLock { $0 += 1 }
-                    origin.forget()
-                    let watch = Stopwatch()
-                    try await synchronizer(host, path).sync()
-                    return [watch.nanoseconds, Double(origin.requests.count - 1)]
-                }
-            )
+            .storehouse {
+                passes.withLock { $0 += 1 }
+                origin.forget()
+                let watch = Stopwatch()
+                try await synchronizer(host, path).sync()
+                return [watch.nanoseconds, Double(origin.requests.count - 1)]
+            }
         ]
     }
 

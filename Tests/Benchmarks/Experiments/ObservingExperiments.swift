@@ -7,48 +7,36 @@ extension Experiment {
 
     private static let observers = 1_000
 
-    private static let fanOut = Experiment(
-        section: .observing,
-        figures: [Figure(name: "fan-out", title: "1 000 updates × 1 000 observers, until all saw the last", unit: .nanoseconds)]
-    ) { scale in
+    private static let fanOut = Experiment(.observing, "fan-out", "1 000 updates × 1 000 observers, until all saw the last") { scale in
         let updates = scale.times(1_000, quick: 200)
         return [
-            (
-                .actor,
-                {
-                    let actor = ActorRepository<Int, User> { User(id: $0) }
-                    await actor.update(0, User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await user in await actor.observe(0) where arrived(user.id) == updates { return }
-                        },
-                        of: { for number in 1...updates { await actor.update(0, User(id: number)) } })
-                }
-            ),
-            (
-                .mutex,
-                {
-                    let mutex = MutexRepository<Int, User> { User(id: $0) }
-                    mutex.update(0, User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await user in mutex.observe(0) where arrived(user.id) == updates { return }
-                        },
-                        of: { for number in 1...updates { mutex.update(0, User(id: number)) } })
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
-                    await store[0].update(User(id: 0))
-                    return try await timeFanOut(
-                        to: { arrived in
-                            for await state in store[0].publish() where arrived(state.content?.id ?? 0) == updates { return }
-                        },
-                        of: { for number in 1...updates { await store[0].update(User(id: number)) } })
-                }
-            ),
+            .actor {
+                let actor = ActorRepository<Int, User> { User(id: $0) }
+                await actor.update(0, User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await user in await actor.observe(0) where arrived(user.id) == updates { return }
+                    },
+                    of: { for number in 1...updates { await actor.update(0, User(id: number)) } })
+            },
+            .mutex {
+                let mutex = MutexRepository<Int, User> { User(id: $0) }
+                mutex.update(0, User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await user in mutex.observe(0) where arrived(user.id) == updates { return }
+                    },
+                    of: { for number in 1...updates { mutex.update(0, User(id: number)) } })
+            },
+            .storehouse {
+                let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                await store[0].update(User(id: 0))
+                return try await timeFanOut(
+                    to: { arrived in
+                        for await state in store[0].publish() where arrived(state.content?.id ?? 0) == updates { return }
+                    },
+                    of: { for number in 1...updates { await store[0].update(User(id: number)) } })
+            },
         ]
     }
 
@@ -75,22 +63,15 @@ extension Experiment {
     // MARK: Round trip
 
     private static let roundTrip = Experiment(
-        section: .observing,
-        figures: [Figure(name: "round-trip", title: "update → observed → echoed, 2 tasks (floor: 2 continuations)", unit: .nanoseconds)]
+        .observing, "round-trip", "update → observed → echoed, 2 tasks (floor: 2 continuations)"
     ) { scale in
         let trips = scale.times(20_000, quick: 5_000)
         return [
-            (.actor, { await perTrip(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } }),
-            (.mutex, { await perTrip(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } }),
-            (.floor, { await perTrip(trips) { await bounce(trips) } }),
-            (.storehouse, { await perTrip(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } }),
+            .actor { await perCall(trips) { await bounce(trips, ActorRepository<Int, User> { User(id: $0) }) } },
+            .mutex { await perCall(trips) { await bounce(trips, MutexRepository<Int, User> { User(id: $0) }) } },
+            .floor { await perCall(trips) { await bounce(trips) } },
+            .storehouse { await perCall(trips) { await bounce(trips, Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }) } },
         ]
-    }
-
-    private static func perTrip(_ trips: Int, _ body: () async -> Void) async -> [Double] {
-        let watch = Stopwatch()
-        await body()
-        return [watch.nanoseconds / Double(trips)]
     }
 }
 

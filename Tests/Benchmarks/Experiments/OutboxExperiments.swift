@@ -7,181 +7,112 @@ extension Experiment {
     /// An outbox and its log, compared with handwritten code that encodes, checksums, locks and appends the same records.
     static var outbox: [Experiment] { [append, submit, read, load, hitWithOutbox] }
 
-    private static var append: Experiment {
-        let figure = Figure(name: "outbox-append", title: "append a command of 200 bytes to a log", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { scale in
-            let place = BenchmarkDirectory()
-            let times = scale.times(5_000, quick: 1_000)
-            return [
-                (
-                    .mutex,
-                    {
-                        let path = try place.makeDirectory()
-                        let log = try HandwrittenLog(path)
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { _ = try log.append([encoder.encode(Like.some(number))], durability: .crash) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-            ]
-        }
+    private static let append = Experiment(.files, "outbox-append", "append a command of 200 bytes to a log") { scale in
+        let place = BenchmarkDirectory()
+        let times = scale.times(5_000, quick: 1_000)
+        return [
+            .mutex { try timeHandwrittenAppends(times, to: try place.makeDirectory()) },
+            .storehouse {
+                let log = try OutboxLog(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+                let encoder = JSONEncoder()
+                let watch = Stopwatch()
+                for number in 0..<times { _ = try log.append([encoder.encode(Like.some(number))], durability: .crash) }
+                return [watch.nanoseconds / Double(times)]
+            },
+        ]
     }
 
-    private static var submit: Experiment {
-        let figure = Figure(name: "outbox-submit", title: "submit a command to an outbox, compared with an append", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { scale in
-            let place = BenchmarkDirectory()
-            let times = scale.times(5_000, quick: 1_000)
-            return [
-                (
-                    .mutex,
-                    {
-                        let log = try HandwrittenLog(try place.makeDirectory())
-                        let encoder = JSONEncoder()
-                        let watch = Stopwatch()
-                        for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-                        await outbox.register(LikePost.self) { _, _ in }
-                        let watch = Stopwatch()
-                        for number in 0..<times { try await outbox.submit(LikePost(post: number)) }
-                        return [watch.nanoseconds / Double(times)]
-                    }
-                ),
-            ]
-        }
+    private static let submit = Experiment(.files, "outbox-submit", "submit a command to an outbox, compared with an append") { scale in
+        let place = BenchmarkDirectory()
+        let times = scale.times(5_000, quick: 1_000)
+        return [
+            .mutex { try timeHandwrittenAppends(times, to: try place.makeDirectory()) },
+            .storehouse {
+                let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+                await outbox.register(LikePost.self) { _, _ in }
+                let watch = Stopwatch()
+                for number in 0..<times { try await outbox.submit(LikePost(post: number)) }
+                return [watch.nanoseconds / Double(times)]
+            },
+        ]
     }
 
-    private static var load: Experiment {
-        let figure = Figure(name: "outbox-load", title: "10 000 pending commands loaded and shown", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { _ in
-            let place = BenchmarkDirectory()
-            let (plain, own) = (try place.makeDirectory(), URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-            let byHand = try HandwrittenLog(plain)
-            let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
-            let outbox = try Outbox(directory: own)
-            await outbox.register(LikePost.self, patching: store, at: \.list) {
-                $1 += 1
-            } perform: { _, _ in
-            }
-            for number in 0..<10_000 {
-                try JSONEncoder().encode(Like.some(number)).withUnsafeBytes { try byHand.append($0) }
-                try await outbox.submit(LikePost(post: number))
-            }
-            return [
-                (
-                    .mutex,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                        blackHole(count)
-                        return [watch.nanoseconds]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
-                        let watch = Stopwatch()
-                        let outbox = try Outbox(directory: own)
-                        await outbox.register(LikePost.self, patching: store, at: \.list) {
-                            $1 += 1
-                        } perform: { _, _ in
-                        }
-                        let figure = watch.nanoseconds
-                        withExtendedLifetime(outbox) {}
-                        return [figure]
-                    }
-                ),
-            ]
+    private static let load = Experiment(.files, "outbox-load", "10 000 pending commands loaded and shown") { _ in
+        let place = BenchmarkDirectory()
+        let (plain, own) = (try place.makeDirectory(), URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+        let byHand = try HandwrittenLog(plain)
+        let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
+        let outbox = try Outbox(directory: own)
+        await outbox.register(LikePost.self, patching: store, at: \.list) {
+            $1 += 1
+        } perform: { _, _ in
         }
+        for number in 0..<10_000 {
+            try JSONEncoder().encode(Like.some(number)).withUnsafeBytes { try byHand.append($0) }
+            try await outbox.submit(LikePost(post: number))
+        }
+        return [
+            .mutex { try timeHandwrittenRead(plain) },
+            .storehouse {
+                let store = Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
+                let watch = Stopwatch()
+                let outbox = try Outbox(directory: own)
+                await outbox.register(LikePost.self, patching: store, at: \.list) {
+                    $1 += 1
+                } perform: { _, _ in
+                }
+                let figure = watch.nanoseconds
+                withExtendedLifetime(outbox) {}
+                return [figure]
+            },
+        ]
     }
 
-    private static var hitWithOutbox: Experiment {
-        let figure = Figure(name: "outbox-hit", title: "cache hit, an empty outbox is registered", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { scale in
-            let place = BenchmarkDirectory()
-            let (plain, registered) = (
-                Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }, Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
-            )
-            let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-            await outbox.register(LikePost.self, patching: registered, at: \.list) {
-                $1 += 1
-            } perform: { _, _ in
-            }
-            outbox.start()
-            for store in [plain, registered] { await store[0].update(1) }
-            let times = scale.times(500_000, quick: 100_000)
-            return [
-                (.floor, { try await perHit(times, plain[0]) }),
-                (
-                    .storehouse,
-                    {
-                        let figure = try await perHit(times, registered[0])
-                        withExtendedLifetime(outbox) {}
-                        return figure
-                    }
-                ),
-            ]
+    private static let hitWithOutbox = Experiment(.files, "outbox-hit", "cache hit, an empty outbox is registered") { scale in
+        let place = BenchmarkDirectory()
+        let (plain, registered) = (
+            Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }, Store(cacher: MemoryCacher<Int, Int>()) { (_: Int) in 0 }
+        )
+        let outbox = try Outbox(directory: URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+        await outbox.register(LikePost.self, patching: registered, at: \.list) {
+            $1 += 1
+        } perform: { _, _ in
         }
+        outbox.start()
+        for store in [plain, registered] { await store[0].update(1) }
+        let times = scale.times(500_000, quick: 100_000)
+        return [
+            .floor { try await perHit(times, plain[0]) },
+            .storehouse {
+                let figure = try await perHit(times, registered[0])
+                withExtendedLifetime(outbox) {}
+                return figure
+            },
+        ]
     }
 
-    private static var read: Experiment {
-        let figure = Figure(name: "outbox-read", title: "10 000 commands read from a log and decoded", unit: .nanoseconds)
-        return Experiment(section: .files, figures: [figure]) { _ in
-            let place = BenchmarkDirectory()
-            let (plain, own) = (try place.makeDirectory(), URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
-            let (byHand, log) = (try HandwrittenLog(plain), try OutboxLog(directory: own))
-            for number in 0..<10_000 {
-                let record = try JSONEncoder().encode(Like.some(number))
-                try record.withUnsafeBytes { try byHand.append($0) }
-                _ = try log.append([record], durability: .crash)
-            }
-            return [
-                (
-                    .mutex,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        try HandwrittenLog.read(plain + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
-                        blackHole(count)
-                        return [watch.nanoseconds]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let decoder = JSONDecoder()
-                        let watch = Stopwatch()
-                        var count = 0
-                        for record in try OutboxLog(directory: own).read().entries {
-                            count += try decoder.decode(Like.self, from: record).post
-                        }
-                        blackHole(count)
-                        return [watch.nanoseconds]
-                    }
-                ),
-            ]
+    private static let read = Experiment(.files, "outbox-read", "10 000 commands read from a log and decoded") { _ in
+        let place = BenchmarkDirectory()
+        let (plain, own) = (try place.makeDirectory(), URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory))
+        let (byHand, log) = (try HandwrittenLog(plain), try OutboxLog(directory: own))
+        for number in 0..<10_000 {
+            let record = try JSONEncoder().encode(Like.some(number))
+            try record.withUnsafeBytes { try byHand.append($0) }
+            _ = try log.append([record], durability: .crash)
         }
+        return [
+            .mutex { try timeHandwrittenRead(plain) },
+            .storehouse {
+                let decoder = JSONDecoder()
+                let watch = Stopwatch()
+                var count = 0
+                for record in try OutboxLog(directory: own).read().entries {
+                    count += try decoder.decode(Like.self, from: record).post
+                }
+                blackHole(count)
+                return [watch.nanoseconds]
+            },
+        ]
     }
 }
 
@@ -216,4 +147,21 @@ private func perHit(_ times: Int, _ handle: StoreFlowable<Int, Int>) async throw
     for _ in 0..<times { sum &+= try await handle.requireData() }
     blackHole(sum)
     return [watch.nanoseconds / Double(times)]
+}
+
+private func timeHandwrittenAppends(_ times: Int, to directory: String) throws -> [Double] {
+    let log = try HandwrittenLog(directory)
+    let encoder = JSONEncoder()
+    let watch = Stopwatch()
+    for number in 0..<times { try encoder.encode(Like.some(number)).withUnsafeBytes { try log.append($0) } }
+    return [watch.nanoseconds / Double(times)]
+}
+
+private func timeHandwrittenRead(_ directory: String) throws -> [Double] {
+    let decoder = JSONDecoder()
+    let watch = Stopwatch()
+    var count = 0
+    try HandwrittenLog.read(directory + "/log") { count += try decoder.decode(Like.self, from: Data($0)).post }
+    blackHole(count)
+    return [watch.nanoseconds]
 }

@@ -22,26 +22,20 @@ extension Experiment {
         let count = scale.times(10_000, quick: 1_000)
         let origin = try OriginProcess(.files(count))
         let place = BenchmarkDirectory()
-        var contestants: [(Contestant, Round)] = [
-            (
-                .storehouse,
-                {
-                    let arguments = [MirrorCommand.argument, origin.url.absoluteString, try place.makeDirectory()]
-                    return Array(try ranOutside(count, "/proc/self/exe", arguments).prefix(2))
-                }
-            )
+        var contestants: [Entrant] = [
+            .storehouse {
+                let arguments = [MirrorCommand.argument, origin.url.absoluteString, try place.makeDirectory()]
+                return Array(try ranOutside(count, "/proc/self/exe", arguments).prefix(2))
+            }
         ]
         if let rclone = program("rclone") {
             contestants.append(
-                (
-                    .floor,
-                    {
-                        let options = [
-                            "copy", "--config", "", "--transfers", "16", "--checkers", "16", "--http-url", origin.url.absoluteString + "/",
-                        ]
-                        return Array(try ranOutside(count, rclone, options + [":http:", try place.makeDirectory()]).prefix(2))
-                    }
-                ))
+                .floor {
+                    let options = [
+                        "copy", "--config", "", "--transfers", "16", "--checkers", "16", "--http-url", origin.url.absoluteString + "/",
+                    ]
+                    return Array(try ranOutside(count, rclone, options + [":http:", try place.makeDirectory()]).prefix(2))
+                })
         }
         return contestants
     }
@@ -64,19 +58,16 @@ extension Experiment {
             // The first pass takes over the files that have the listed content.
             let arguments = [MirrorCommand.argument, origin.url.absoluteString, mirrored]
             _ = try ranOutside(1, "/proc/self/exe", arguments)
-            var contestants: [(Contestant, Round)] = [
-                (
-                    .storehouse,
-                    {
-                        defer { withExtendedLifetime(origin) {} }
-                        return Array(try ranOutside(1, "/proc/self/exe", arguments).prefix(2))
-                    }
-                )
+            var contestants: [Entrant] = [
+                .storehouse {
+                    defer { withExtendedLifetime(origin) {} }
+                    return Array(try ranOutside(1, "/proc/self/exe", arguments).prefix(2))
+                }
             ]
             if let rsync = program("rsync") {
                 let arguments = ["-a", "--exclude=/.storehouse", mirrored + "/", copied]
                 _ = try ranOutside(1, rsync, arguments)
-                contestants.append((.floor, { Array(try ranOutside(1, rsync, arguments).prefix(2)) }))
+                contestants.append(.floor { Array(try ranOutside(1, rsync, arguments).prefix(2)) })
             } else {
                 write("benchmarks: \(name) is compared with nothing, because rsync is not installed\n", to: .errors)
             }
@@ -98,33 +89,27 @@ extension Experiment {
         let place = BenchmarkDirectory()
         let host = host(of: origin.url)
         let file = ListedFile(path: "big", sha256: OriginCommand.digest(ofBig: size), byteCount: Int64(size) << 20)
-        var contestants: [(Contestant, Round)] = [
-            (
-                .storehouse,
-                {
-                    defer { withExtendedLifetime(origin) {} }
-                    let path = try place.makeDirectory()
-                    defer { place.remove(path) }
-                    let transfer = HostTransfer(host: host)
-                    let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
-                        ListedSource([file])
-                    }
-                    return try await spent(1) { try await OneWaySynchronizer(processor: target).sync() }
+        var contestants: [Entrant] = [
+            .storehouse {
+                defer { withExtendedLifetime(origin) {} }
+                let path = try place.makeDirectory()
+                defer { place.remove(path) }
+                let transfer = HostTransfer(host: host)
+                let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
+                    ListedSource([file])
                 }
-            )
+                return try await spent(1) { try await OneWaySynchronizer(processor: target).sync() }
+            }
         ]
         if program("curl") != nil, program("sha256sum") != nil {
             contestants.append(
-                (
-                    .floor,
-                    {
-                        let path = try place.makeDirectory()
-                        defer { place.remove(path) }
-                        let script = "cd \"$1\" && curl -sf \"$2\" | tee big | sha256sum | grep -q \"$3\""
-                        let arguments = [path, origin.url.appending(path: "big").absoluteString, file.sha256 ?? ""]
-                        return Array(try ranOutside(1, "/bin/sh", ["-c", script, "sh"] + arguments).prefix(2))
-                    }
-                ))
+                .floor {
+                    let path = try place.makeDirectory()
+                    defer { place.remove(path) }
+                    let script = "cd \"$1\" && curl -sf \"$2\" | tee big | sha256sum | grep -q \"$3\""
+                    let arguments = [path, origin.url.appending(path: "big").absoluteString, file.sha256 ?? ""]
+                    return Array(try ranOutside(1, "/bin/sh", ["-c", script, "sh"] + arguments).prefix(2))
+                })
         }
         return contestants
     }

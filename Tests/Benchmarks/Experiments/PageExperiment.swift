@@ -2,43 +2,31 @@ internal import StoreCore
 
 extension Experiment {
     /// Appends pages to an observed list until the observer has seen all of it.
-    static let pages = Experiment(
-        section: .lists,
-        figures: [Figure(name: "pages", title: "1 000 pages of 50 {Int, String} appended, live observer", unit: .nanoseconds)]
-    ) { scale in
+    static let pages = Experiment(.lists, "pages", "1 000 pages of 50 {Int, String} appended, live observer") { scale in
         let pages = Pages(count: scale.times(1_000, quick: 400), size: 50)
         return [
-            (
-                .actor,
-                {
-                    let list = ActorList<User> { pages[$0] }
-                    return try await timePages(
-                        observing: { for await users in await list.observe() where users.count == pages.total { return } },
-                        loading: { for _ in 0..<pages.count { try await list.loadNext() } })
-                }
-            ),
-            (
-                .mutex,
-                {
-                    let list = MutexList<User> { pages[$0] }
-                    return try await timePages(
-                        observing: { for await users in list.observe() where users.count == pages.total { return } },
-                        loading: { for _ in 0..<pages.count { try await list.loadNext() } })
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let store = PaginationStore(cacher: MemoryCacher<Int, [User]>(), fetcher: PageFetcher(pages: pages))
-                    return try await timePages(
-                        observing: { for await state in store[0].publish() where state.content?.count == pages.total { return } },
-                        loading: {
-                            // An observer or this call makes the store fetch the first page.
-                            _ = try await store[0].requireData()
-                            for _ in 1..<pages.count { await store[0].requestNextData() }
-                        })
-                }
-            ),
+            .actor {
+                let list = ActorList<User> { pages[$0] }
+                return try await timePages(
+                    observing: { for await users in await list.observe() where users.count == pages.total { return } },
+                    loading: { for _ in 0..<pages.count { try await list.loadNext() } })
+            },
+            .mutex {
+                let list = MutexList<User> { pages[$0] }
+                return try await timePages(
+                    observing: { for await users in list.observe() where users.count == pages.total { return } },
+                    loading: { for _ in 0..<pages.count { try await list.loadNext() } })
+            },
+            .storehouse {
+                let store = PaginationStore(cacher: MemoryCacher<Int, [User]>(), fetcher: PageFetcher(pages: pages))
+                return try await timePages(
+                    observing: { for await state in store[0].publish() where state.content?.count == pages.total { return } },
+                    loading: {
+                        // An observer or this call makes the store fetch the first page.
+                        _ = try await store[0].requireData()
+                        for _ in 1..<pages.count { await store[0].requestNextData() }
+                    })
+            },
         ]
     }
 

@@ -8,16 +8,15 @@ internal import FoundationNetworking
 extension Experiment {
     /// Compares a route that is built, checked, and encoded with the same request made by hand without checks.
     static var routes: [Experiment] {
-        let figure = Figure(name: "route", title: "a route built and encoded", unit: .nanoseconds)
-        return [
-            Experiment(section: .wire, figures: [figure]) { scale in
+        [
+            Experiment(.wire, "route", "a route built and encoded") { scale in
                 let times = scale.times(20_000, quick: 2_000)
                 let builder = RequestBuilder(
                     origin: try WebOrigin(scheme: .https, host: "api.example.com"), basePath: "/v1",
                     defaults: ["User-Agent": "Storehouse", "Accept": "application/json"])
                 return [
-                    (.mutex, { [try timed(times) { blackHole(try requestByHand(of: $0)) }] }),
-                    (.storehouse, { [try timed(times) { blackHole(try builder.request(for: SearchRoute(page: $0))) }] }),
+                    .mutex { [try timed(times) { blackHole(try requestByHand(of: $0)) }] },
+                    .storehouse { [try timed(times) { blackHole(try builder.request(for: SearchRoute(page: $0))) }] },
                 ]
             }
         ]

@@ -15,34 +15,25 @@ extension Experiment {
         ]
     ) { _ in
         [
-            (.floor, { try await callTenThousandTimes(waitsForOrigin: false) { _ in { User(id: 0) } } }),
-            (
-                .actor,
-                {
-                    try await callTenThousandTimes { origin in
-                        let actor = ActorRepository<Int, User> { await origin.fetch($0) }
-                        return { try await actor.value(for: 0) }
-                    }
+            .floor { try await callTenThousandTimes(waitsForOrigin: false) { _ in { User(id: 0) } } },
+            .actor {
+                try await callTenThousandTimes { origin in
+                    let actor = ActorRepository<Int, User> { await origin.fetch($0) }
+                    return { try await actor.value(for: 0) }
                 }
-            ),
-            (
-                .mutex,
-                {
-                    try await callTenThousandTimes { origin in
-                        let mutex = MutexRepository<Int, User> { await origin.fetch($0) }
-                        return { try await mutex.value(for: 0) }
-                    }
+            },
+            .mutex {
+                try await callTenThousandTimes { origin in
+                    let mutex = MutexRepository<Int, User> { await origin.fetch($0) }
+                    return { try await mutex.value(for: 0) }
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    try await callTenThousandTimes { origin in
-                        let store = Store(cacher: MemoryCacher<Int, User>()) { await origin.fetch($0) }
-                        return { try await store[0].requireData() }
-                    }
+            },
+            .storehouse {
+                try await callTenThousandTimes { origin in
+                    let store = Store(cacher: MemoryCacher<Int, User>()) { await origin.fetch($0) }
+                    return { try await store[0].requireData() }
                 }
-            ),
+            },
         ]
     }
 }

@@ -23,34 +23,25 @@ extension Experiment {
         return Experiment(section: .sync, figures: [figure], peers: { _ in isSorted ? [] : try await sortAndCompare() }) { _ in
             let rows = Rows(count: 1_000_000, changes: 1_000)
             return [
-                (
-                    .floor,
-                    {
-                        let watch = Stopwatch()
-                        for start in stride(from: 0, to: rows.count, by: Rows.pageSize) {
-                            blackHole(rows.sourcePage(at: start))
-                            blackHole(rows.localPage(at: start))
-                        }
-                        return [watch.nanoseconds]
+                .floor {
+                    let watch = Stopwatch()
+                    for start in stride(from: 0, to: rows.count, by: Rows.pageSize) {
+                        blackHole(rows.sourcePage(at: start))
+                        blackHole(rows.localPage(at: start))
                     }
-                ),
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(isSorted ? HandwrittenSync.merge(rows).count : HandwrittenSync.hash(rows).count)
-                        return [watch.nanoseconds]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: order))
-                        let watch = Stopwatch()
-                        blackHole(try await synchronizer.plan().updates.count)
-                        return [watch.nanoseconds]
-                    }
-                ),
+                    return [watch.nanoseconds]
+                },
+                .mutex {
+                    let watch = Stopwatch()
+                    blackHole(isSorted ? HandwrittenSync.merge(rows).count : HandwrittenSync.hash(rows).count)
+                    return [watch.nanoseconds]
+                },
+                .storehouse {
+                    let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: order))
+                    let watch = Stopwatch()
+                    blackHole(try await synchronizer.plan().updates.count)
+                    return [watch.nanoseconds]
+                },
             ]
         }
     }
@@ -79,13 +70,10 @@ extension Experiment {
         rounds: 3
     ) { _ in
         [
-            (
-                .storehouse,
-                {
-                    let short = try await peak(Rows(count: 1_000_000, changes: 1_000))
-                    return [short, max(0, try await peak(Rows(count: 4_000_000, changes: 1_000)) - short)]
-                }
-            )
+            .storehouse {
+                let short = try await peak(Rows(count: 1_000_000, changes: 1_000))
+                return [short, max(0, try await peak(Rows(count: 4_000_000, changes: 1_000)) - short)]
+            }
         ]
     }
 
@@ -104,9 +92,7 @@ extension Experiment {
     #if os(Linux)
     /// Measures a whole process that reads a list, examines every file, and does nothing else.
     private static let filesMemory = Experiment(
-        section: .sync,
-        figures: [Figure(name: "sync-files-peak", title: "peak memory of a process that finds 100 000 files unchanged", unit: .bytes)],
-        rounds: 3
+        .sync, "sync-files-peak", "peak memory of a process that finds 100 000 files unchanged", unit: .bytes, rounds: 3
     ) { _ in
         let place = BenchmarkDirectory()
         let directory = try place.makeDirectory()
@@ -117,42 +103,31 @@ extension Experiment {
         // The first pass writes the journal.
         for mode in ["fill", "idle"] { _ = try run(mode) }
         return [
-            (
-                .storehouse,
-                {
-                    guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
-                    return [Double(kilobytes) * 1024]
-                }
-            )
+            .storehouse {
+                guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
+                return [Double(kilobytes) * 1024]
+            }
         ]
     }
     #endif
 
     private static func unchanged(_ count: Int) -> Experiment {
         let isSmall = count == 100_000
-        let figure = Figure(
-            name: isSmall ? "sync-unchanged" : "sync-unchanged-1m",
-            title: "each of \(isSmall ? "100 000" : "1 M") unchanged items, through the whole engine", unit: .nanoseconds)
-        return Experiment(section: .sync, figures: [figure]) { _ in
+        let title = "each of \(isSmall ? "100 000" : "1 M") unchanged items, through the whole engine"
+        return Experiment(.sync, isSmall ? "sync-unchanged" : "sync-unchanged-1m", title) { _ in
             let rows = Rows(count: count, changes: 0)
             let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: .unsorted))
             return [
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(HandwrittenSync.hash(rows).count)
-                        return [watch.nanoseconds / Double(count)]
-                    }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        blackHole(try await synchronizer.sync().unchangedCount)
-                        return [watch.nanoseconds / Double(count)]
-                    }
-                ),
+                .mutex {
+                    let watch = Stopwatch()
+                    blackHole(HandwrittenSync.hash(rows).count)
+                    return [watch.nanoseconds / Double(count)]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    blackHole(try await synchronizer.sync().unchangedCount)
+                    return [watch.nanoseconds / Double(count)]
+                },
             ]
         }
     }

@@ -35,100 +35,75 @@ extension Experiment {
                 byHand.keep(.init(text: try await store.text(for: source).text, version: version), as: source.identifier)
             }
             return [
-                (
-                    .mutex,
-                    {
-                        let watch = Stopwatch()
-                        var size = 0
-                        for _ in 0..<times {
-                            for source in sources { size &+= try await byHand.text(for: source.identifier).text.utf8.count }
-                        }
-                        blackHole(size)
-                        return [watch.nanoseconds / Double(times * sources.count)]
+                .mutex {
+                    let watch = Stopwatch()
+                    var size = 0
+                    for _ in 0..<times {
+                        for source in sources { size &+= try await byHand.text(for: source.identifier).text.utf8.count }
                     }
-                ),
-                (
-                    .storehouse,
-                    {
-                        let watch = Stopwatch()
-                        var size = 0
-                        for _ in 0..<times { for source in sources { size &+= try await store.text(for: source).text.utf8.count } }
-                        blackHole(size)
-                        withExtendedLifetime(library) {}
-                        return [watch.nanoseconds / Double(times * sources.count)]
-                    }
-                ),
+                    blackHole(size)
+                    return [watch.nanoseconds / Double(times * sources.count)]
+                },
+                .storehouse {
+                    let watch = Stopwatch()
+                    var size = 0
+                    for _ in 0..<times { for source in sources { size &+= try await store.text(for: source).text.utf8.count } }
+                    blackHole(size)
+                    withExtendedLifetime(library) {}
+                    return [watch.nanoseconds / Double(times * sources.count)]
+                },
             ]
         }
     }
 
-    private static let parse = Experiment(
-        section: .texts, figures: [Figure(name: "version-parse", title: "one semantic version parsed", unit: .nanoseconds)]
-    ) { scale in
+    private static let parse = Experiment(.texts, "version-parse", "one semantic version parsed") { scale in
         let texts = versions(1_000)
         let times = scale.times(1_000, quick: 200)
         return [
-            (
-                .mutex,
-                {
-                    // Kept, because the compiler may omit an unused version.
-                    var versions: [HandwrittenVersion] = []
-                    versions.reserveCapacity(texts.count)
-                    let watch = Stopwatch()
-                    for _ in 0..<times {
-                        versions.removeAll(keepingCapacity: true)
-                        for text in texts { if let version = HandwrittenVersion(text) { versions.append(version) } }
-                    }
-                    blackHole(versions)
-                    return [watch.nanoseconds / Double(times * texts.count)]
+            .mutex {
+                // Kept, because the compiler may omit an unused version.
+                var versions: [HandwrittenVersion] = []
+                versions.reserveCapacity(texts.count)
+                let watch = Stopwatch()
+                for _ in 0..<times {
+                    versions.removeAll(keepingCapacity: true)
+                    for text in texts { if let version = HandwrittenVersion(text) { versions.append(version) } }
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    var versions: [SemanticVersion] = []
-                    versions.reserveCapacity(texts.count)
-                    let watch = Stopwatch()
-                    for _ in 0..<times {
-                        versions.removeAll(keepingCapacity: true)
-                        for text in texts { if let version = SemanticVersion(text) { versions.append(version) } }
-                    }
-                    blackHole(versions)
-                    return [watch.nanoseconds / Double(times * texts.count)]
+                blackHole(versions)
+                return [watch.nanoseconds / Double(times * texts.count)]
+            },
+            .storehouse {
+                var versions: [SemanticVersion] = []
+                versions.reserveCapacity(texts.count)
+                let watch = Stopwatch()
+                for _ in 0..<times {
+                    versions.removeAll(keepingCapacity: true)
+                    for text in texts { if let version = SemanticVersion(text) { versions.append(version) } }
                 }
-            ),
+                blackHole(versions)
+                return [watch.nanoseconds / Double(times * texts.count)]
+            },
         ]
     }
 
-    private static let sort = Experiment(
-        section: .texts, figures: [Figure(name: "version-sort", title: "100 000 semantic versions sorted", unit: .nanoseconds)]
-    ) { _ in
+    private static let sort = Experiment(.texts, "version-sort", "100 000 semantic versions sorted") { _ in
         let texts = versions(100_000)
         let (byHand, ours) = (texts.compactMap { HandwrittenVersion($0) }, texts.compactMap { SemanticVersion($0) })
         return [
-            (
-                .mutex,
-                {
-                    let watch = Stopwatch()
-                    blackHole(byHand.sorted().count)
-                    return [watch.nanoseconds]
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let watch = Stopwatch()
-                    blackHole(ours.sorted().count)
-                    return [watch.nanoseconds]
-                }
-            ),
+            .mutex {
+                let watch = Stopwatch()
+                blackHole(byHand.sorted().count)
+                return [watch.nanoseconds]
+            },
+            .storehouse {
+                let watch = Stopwatch()
+                blackHole(ours.sorted().count)
+                return [watch.nanoseconds]
+            },
         ]
     }
 
-    private static let coldStart = Experiment(
-        section: .texts,
-        figures: [Figure(name: "text-cold-start", title: "1 000 saved texts of 8 KB, until each can be read", unit: .nanoseconds)]
-    ) { scale in
+    private static let coldStart = Experiment(.texts, "text-cold-start", "1 000 saved texts of 8 KB, until each can be read") { scale in
         let library = try Library(count: 1_000)
         let sources = library.sources(areRemote: true)
         let earlier = try library.store()
@@ -138,27 +113,21 @@ extension Experiment {
         let paths = try library.savedFiles()
         precondition(paths.count >= 1_000, "the first process saved only \(paths.count) files")
         return [
-            (
-                .mutex,
-                {
-                    let watch = Stopwatch()
-                    // Kept, as a reader of the texts would keep them.
-                    var texts: [[UInt8]] = []
-                    for path in paths { texts.append(try loadByHand(path)) }
-                    return [withExtendedLifetime(texts) { watch.nanoseconds }]
-                }
-            ),
-            (
-                .storehouse,
-                {
-                    let watch = Stopwatch()
-                    let store = try library.store()
-                    try await store.register(sources)
-                    for source in sources { blackHole(try await store.text(for: source).version) }
-                    // Releasing the texts is not part of a start.
-                    return [withExtendedLifetime(store) { watch.nanoseconds }]
-                }
-            ),
+            .mutex {
+                let watch = Stopwatch()
+                // Kept, as a reader of the texts would keep them.
+                var texts: [[UInt8]] = []
+                for path in paths { texts.append(try loadByHand(path)) }
+                return [withExtendedLifetime(texts) { watch.nanoseconds }]
+            },
+            .storehouse {
+                let watch = Stopwatch()
+                let store = try library.store()
+                try await store.register(sources)
+                for source in sources { blackHole(try await store.text(for: source).version) }
+                // Releasing the texts is not part of a start.
+                return [withExtendedLifetime(store) { watch.nanoseconds }]
+            },
         ]
     }
 
@@ -172,13 +141,10 @@ extension Experiment {
     ) { _ in
         let libraries = (few: try Library(count: 1_000), many: try Library(count: 4_000))
         return [
-            (
-                .storehouse,
-                {
-                    let few = try await libraries.few.registerOneByOne(), many = try await libraries.many.registerOneByOne()
-                    return [few, max(0, many - few)]
-                }
-            )
+            .storehouse {
+                let few = try await libraries.few.registerOneByOne(), many = try await libraries.many.registerOneByOne()
+                return [few, max(0, many - few)]
+            }
         ]
     }
 

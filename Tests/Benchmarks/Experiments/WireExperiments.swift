@@ -69,13 +69,13 @@ extension Experiment {
                     }
                 }
             }
-            var contestants: [(Contestant, Round)] = [(.storehouse, exchanges(width, with: origins))]
-            if width != 64 { contestants.append((.mutex, exchanges(64, with: [origins[0]]))) }
+            var contestants: [Entrant] = [.storehouse(exchanges(width, with: origins))]
+            if width != 64 { contestants.append(.mutex(exchanges(64, with: [origins[0]]))) }
             let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
             if count == 1, let curl {
                 let address = "\(origins[0].url.absoluteString)/profile?[1-\(times)]"
                 let words = ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "--cacert", certificate.path(), "-o", "/dev/null"]
-                contestants.append((.floor, { try ranOutside(times, curl, words + [address]) }))
+                contestants.append(.floor { try ranOutside(times, curl, words + [address]) })
             }
             return contestants
         }
@@ -118,28 +118,22 @@ extension Experiment {
             let times = scale.times(count, quick: quick)
             let url = origin.url.appending(path: "profile")
             let (bare, own) = (BareSession(), make(url))
-            var contestants: [(Contestant, Round)] = [
-                (
-                    .mutex,
-                    {
-                        // The closure keeps the origin running.
-                        defer { withExtendedLifetime(origin) {} }
-                        return try await spent(times, over: width) { blackHole(try await bare.data(from: url)) }
-                    }
-                ),
-                (.storehouse, { try await spent(times, over: width, own) }),
+            var contestants: [Entrant] = [
+                .mutex {
+                    // The closure keeps the origin running.
+                    defer { withExtendedLifetime(origin) {} }
+                    return try await spent(times, over: width) { blackHole(try await bare.data(from: url)) }
+                },
+                .storehouse { try await spent(times, over: width, own) },
             ]
             let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
             if comparesCurl, let curl {
                 let address = "\(url.absoluteString)?[1-\(times)]"
                 contestants.append(
-                    (
-                        .floor,
-                        {
-                            try ranOutside(
-                                times, curl, ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "-o", "/dev/null", address])
-                        }
-                    ))
+                    .floor {
+                        try ranOutside(
+                            times, curl, ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "-o", "/dev/null", address])
+                    })
             }
             return contestants
         }
@@ -153,21 +147,15 @@ extension Experiment {
         let host = host(of: origin.url)
         let body = Data(count: 1_000)
         return [
-            (
-                .mutex,
-                {
-                    defer { withExtendedLifetime(origin) {} }
-                    return try await spent(times, over: 1) { blackHole(try await host.data(for: Route(path: "/profile"))) }
+            .mutex {
+                defer { withExtendedLifetime(origin) {} }
+                return try await spent(times, over: 1) { blackHole(try await host.data(for: Route(path: "/profile"))) }
+            },
+            .storehouse {
+                try await spent(times, over: 1) {
+                    blackHole(try await host.data(for: Route(path: "/profile", method: .post, body: .data(body))))
                 }
-            ),
-            (
-                .storehouse,
-                {
-                    try await spent(times, over: 1) {
-                        blackHole(try await host.data(for: Route(path: "/profile", method: .post, body: .data(body))))
-                    }
-                }
-            ),
+            },
         ]
     }
 

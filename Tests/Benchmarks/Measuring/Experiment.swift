@@ -27,6 +27,17 @@ struct Figure: Sendable {
 /// One round of one contestant, which returns a number for each figure of the experiment.
 typealias Round = @Sendable () async throws -> [Double]
 
+/// A contestant with its round.
+struct Entrant: Sendable {
+    let contestant: Contestant
+    let round: Round
+
+    static func floor(_ round: @escaping Round) -> Entrant { Entrant(contestant: .floor, round: round) }
+    static func mutex(_ round: @escaping Round) -> Entrant { Entrant(contestant: .mutex, round: round) }
+    static func actor(_ round: @escaping Round) -> Entrant { Entrant(contestant: .actor, round: round) }
+    static func storehouse(_ round: @escaping Round) -> Entrant { Entrant(contestant: .storehouse, round: round) }
+}
+
 /// A task for all contestants, with the figures that it yields.
 struct Experiment: Sendable {
     var section: Section
@@ -36,7 +47,7 @@ struct Experiment: Sendable {
     /// The figures of other programs for the same work, one run each.
     var peers: @Sendable (_ scale: Scale) async throws -> [Peer] = { _ in [] }
     /// Prepares the contestants, which are released after the experiment.
-    var prepare: @Sendable (_ scale: Scale) async throws -> [(Contestant, Round)]
+    var prepare: @Sendable (_ scale: Scale) async throws -> [Entrant]
 
     /// The sections of the table.
     enum Section: String, CaseIterable, Sendable {
@@ -49,6 +60,17 @@ struct Experiment: Sendable {
         case wire = "Wire"
         case texts = "Texts"
         case sync = "Synchronizing"
+    }
+}
+
+extension Experiment {
+    /// Makes a task with one figure.
+    init(
+        _ section: Section, _ name: String, _ title: String, unit: Unit = .nanoseconds, rounds: Int? = nil,
+        prepare: @escaping @Sendable (_ scale: Scale) async throws -> [Entrant]
+    ) {
+        self.init(section: section, figures: [Figure(name: name, title: title, unit: unit)], prepare: prepare)
+        if let rounds { self.rounds = rounds }
     }
 }
 

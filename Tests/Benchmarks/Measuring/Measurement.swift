@@ -5,17 +5,17 @@ struct Measurement: Sendable {
     var onRound: @Sendable (_ experiment: Experiment, _ round: Int, _ rounds: Int) -> Void
 
     func run(_ experiment: Experiment) async throws -> [Outcome] {
-        let contestants = try await experiment.prepare(scale)
+        let entrants = try await experiment.prepare(scale)
         let rounds = scale.rounds(of: experiment)
         var samples: [Contestant: [[Double]]] = [:]
         onRound(experiment, 0, rounds)
-        for (_, round) in contestants { _ = try await detached(round) }
+        for entrant in entrants { _ = try await detached(entrant.round) }
         try await Machine.rest(within: scale == .full ? .seconds(10) : .seconds(2))
         for number in 1...rounds {
             onRound(experiment, number, rounds)
             // A B B A: the first contestant in one round is the last in the next.
-            for (contestant, round) in number.isMultiple(of: 2) ? contestants.reversed() : contestants {
-                samples[contestant, default: []].append(try await detached(round))
+            for entrant in number.isMultiple(of: 2) ? entrants.reversed() : entrants {
+                samples[entrant.contestant, default: []].append(try await detached(entrant.round))
             }
         }
         return experiment.figures.enumerated().map { place, figure in

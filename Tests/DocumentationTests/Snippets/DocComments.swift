@@ -260,10 +260,6 @@ final class UserModel: Sendable {
 }
 
 private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>, log: Printed) async {
-    struct UserFetcher: Fetcher {
-        let api: UserAPI
-        func fetch(param: Int) async throws -> User { try await api.user(param) }
-    }
     func watched() {
         //: StoreEvent.swift
         print(users)
@@ -287,10 +283,6 @@ private struct PassiveBanner {
 }
 
 private func decorated(api: UserAPI) async {
-    struct UserFetcher: Fetcher {
-        let api: UserAPI
-        func fetch(param: Int) async throws -> User { try await api.user(param) }
-    }
     func remembering() {
         //: FailureMemory.swift
         print(users)

@@ -157,44 +157,37 @@ struct GotchaTests {
 
     // MARK: Files
 
-    private func withDirectory(_ body: (URL) async throws -> Void) async throws {
-        try await body(temporaryURL())
-    }
-
     @Test func `two kinds of data in one directory overwrite each other`() async throws {
-        try await withDirectory { directory in
-            let names = FileCacher<Int, String>(directory: directory)
-            let ages = FileCacher<Int, Int>(directory: directory)
-            try await names.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
-            try await ages.save(CacheRecord(content: 36, fetchedAt: Date()), param: 1)
-            #expect(try await names.load(param: 1) == nil)
-        }
+        let directory = temporaryURL()
+        let names = FileCacher<Int, String>(directory: directory)
+        let ages = FileCacher<Int, Int>(directory: directory)
+        try await names.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
+        try await ages.save(CacheRecord(content: 36, fetchedAt: Date()), param: 1)
+        #expect(try await names.load(param: 1) == nil)
     }
 
     @Test func `a raised version is a miss`() async throws {
-        try await withDirectory { directory in
-            try await FileCacher<Int, String>(directory: directory).save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
+        let directory = temporaryURL()
+        try await FileCacher<Int, String>(directory: directory).save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
 
-            //: Persisting.md: let cacher = FileCacher
+        //: Persisting.md: let cacher = FileCacher
 
-            #expect(try await cacher.load(param: 1) == nil)
-            #expect(try await cacher.keys() == [])
-            #expect(try await FileCacher<Int, String>(directory: directory).load(param: 1)?.content == "Ada")
-        }
+        #expect(try await cacher.load(param: 1) == nil)
+        #expect(try await cacher.keys() == [])
+        #expect(try await FileCacher<Int, String>(directory: directory).load(param: 1)?.content == "Ada")
     }
 
     @Test func `a cacher sees a changed file, an observer does not`() async throws {
-        try await withDirectory { directory in
-            let here = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
-            let there = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
-            let recorder = RecordingObserver(here[1].publish())
-            try await recorder.next { $0.isCompleted }
-            // A later save of the fetched content would replace the other process's record.
-            try await here.waitUntilSaved()
-            await there[1].update("set by another process")
-            #expect(try await here[1].requireData() == "fetched 1")
-            try await recorder.stopAndLeave()
-            while try await here[1].requireData() != "set by another process" { await Task.yield() }
-        }
+        let directory = temporaryURL()
+        let here = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
+        let there = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
+        let recorder = RecordingObserver(here[1].publish())
+        try await recorder.next { $0.isCompleted }
+        // A later save of the fetched content would replace the other process's record.
+        try await here.waitUntilSaved()
+        await there[1].update("set by another process")
+        #expect(try await here[1].requireData() == "fetched 1")
+        try await recorder.stopAndLeave()
+        while try await here[1].requireData() != "set by another process" { await Task.yield() }
     }
 }

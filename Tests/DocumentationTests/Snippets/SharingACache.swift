@@ -5,11 +5,6 @@ internal import Testing
 internal import Trials
 
 struct SharingACacheTests {
-    @Test func `an observer in one process sees the update of another one`() async throws {
-        let printed = try await Self.output()
-        #expect(printed == [["the widget shows Ada", "the widget shows Grace"]])
-    }
-
     @Test func `a record is saved over the newest position`() async throws {
         let directory = temporaryURL()
         let files = FileCacher<User.ID, User>(directory: directory, sharing: .processes)
@@ -21,6 +16,7 @@ struct SharingACacheTests {
         }
     }
 
+    /// The printed output of an observer in one process that sees the update of another one.
     static func output() async throws -> [[String]] {
         let api = UserAPI()
         let directory = temporaryURL()

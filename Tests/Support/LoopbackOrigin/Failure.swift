@@ -3,20 +3,14 @@ import StorePlatform
 extension LoopbackOrigin {
     /// An error of starting or restarting the origin, or of a wait.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The kinds of failures; an open set.
-        public struct Code: RawRepresentable, Sendable, Hashable {
-            /// The kind's name.
-            public let rawValue: String
-
-            /// Makes a kind from its name.
-            public init(rawValue: String) { self.rawValue = rawValue }
-
+        /// The kinds of failures.
+        public enum Code: Sendable, Hashable {
             /// The system refused a call.
-            public static let system = Code(rawValue: "system")
+            case system
             /// The origin was stopped.
-            public static let stopped = Code(rawValue: "stopped")
+            case stopped
             /// A wait exceeded its time limit.
-            public static let timedOut = Code(rawValue: "timedOut")
+            case timedOut
         }
 
         /// The kind of failure.

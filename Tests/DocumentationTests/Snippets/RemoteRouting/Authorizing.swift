@@ -21,13 +21,17 @@ struct AuthorizingTests {
         #expect(transport.requests.last?.fields["X-API-Key"] == "xyz")
     }
 
-    @Test func `a token is refreshed once`() async throws {
+    /// A shop that renews tokens, and a token that it refuses.
+    private func renewingShop() -> (MemoryTransport, RemoteHost, ShopToken) {
         let transport = MemoryTransport { request in
             if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
-            return request.fields["Authorization"] == "Bearer new" ? .json("[]") : .status(401)
+            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
         }
-        let shop = RemoteHost("shop.example.com", transport: transport)
-        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        return (transport, RemoteHost("shop.example.com", transport: transport), ShopToken(accessToken: "old", refreshToken: "first"))
+    }
+
+    @Test func `a token is refreshed once`() async throws {
+        let (transport, shop, saved) = renewingShop()
         //: Authorizing.md: let signedIn
         let products: [Product] = try await signedIn.send("/products")
         #expect(products.isEmpty)
@@ -44,13 +48,8 @@ final class Keychain: Sendable {
 
 extension AuthorizingTests {
     @Test func `each new token is saved, and one that was got by signing in is used`() async throws {
-        let transport = MemoryTransport { request in
-            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
-            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
-        }
-        let shop = RemoteHost("shop.example.com", transport: transport)
+        let (transport, shop, saved) = renewingShop()
         let keychain = Keychain()
-        let saved = ShopToken(accessToken: "old", refreshToken: "first")
         //: Authorizing.md: let tokens = RefreshingTokens
         try await signedIn.send("/products")
         let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
@@ -60,18 +59,11 @@ extension AuthorizingTests {
         #expect(
             transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
     }
-}
 
-extension AuthorizingTests {
     @Test func `processes that share a token refresh it once`() async throws {
-        let transport = MemoryTransport { request in
-            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
-            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
-        }
-        let shop = RemoteHost("shop.example.com", transport: transport)
+        let (transport, shop, saved) = renewingShop()
         let place = try TemporaryDirectory()
         let directory = place.url
-        let saved = ShopToken(accessToken: "old", refreshToken: "first")
         for _ in 0..<2 {
             //: Authorizing.md: let shared = RefreshingTokens
             try await signedIn.send("/products")

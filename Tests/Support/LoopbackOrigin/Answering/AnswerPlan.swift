@@ -85,7 +85,6 @@ struct AnswerPlan {
         if closes, headers["Connection"] == nil { headers.add("Connection", "close") }
         let lines = headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
         steps.append(.head(StatusLine.bytes(status: response.status) + Array("\(lines)\r\n".utf8)))
-        if let delay = misbehavior.bodyDelay { steps.append(.pause(delay)) }
         if misbehavior.chunkBreak != nil {
             isComplete = false
             closes = true
@@ -135,7 +134,6 @@ extension AnswerPlan {
     /// A list of misbehaviors in the form that the plan needs; of two contradictory ones, the later counts.
     private struct Reading {
         var headDelay: Duration?
-        var bodyDelay: Duration?
         var pace = Pace()
         var cut: (place: Int, end: End)?
         var insteadOfHead: End?
@@ -148,7 +146,6 @@ extension AnswerPlan {
             for misbehavior in misbehaviors {
                 switch misbehavior {
                 case .delayHead(let duration): headDelay = duration
-                case .delayBody(let duration): bodyDelay = duration
                 case .drip(let bytes, let pause): pace = Pace(bytes: max(1, bytes), pause: pause)
                 case .truncate(let place): cut = (place, .close)
                 case .reset(let place): cut = (place, .reset)

@@ -31,8 +31,6 @@ extension LoopbackOrigin {
         public let body: Data
         /// The bytes from the request line to the empty line that ends the head.
         public let rawHead: Data
-        /// The time when the last byte arrived.
-        public let receivedAt: ContinuousClock.Instant
         /// The percent-decoded values of the route pattern's parameters.
         public internal(set) var parameters: [String: String] = [:]
 
@@ -59,11 +57,10 @@ extension LoopbackOrigin {
 }
 
 extension LoopbackOrigin.Request {
-    init(_ parsed: ParsedRequest, number: Int, connection: Int, receivedAt: ContinuousClock.Instant) {
+    init(_ parsed: ParsedRequest, number: Int, connection: Int) {
         let (path, query) = Self.split(parsed.head.target)
         self.number = number
         self.connection = connection
-        self.receivedAt = receivedAt
         self.path = path
         queryItems = Self.items(of: query)
         method = parsed.head.method

@@ -71,18 +71,15 @@ extension LoopbackOrigin.Response {
         return response
     }
 
-    /// Makes a response of exactly these bytes, head included; by default the connection closes after them.
-    public static func verbatim(_ bytes: Data, then connection: LoopbackOrigin.Persistence = .closes) -> Self {
-        var response = Self()
+    /// Makes a response of exactly these bytes, head included; the connection closes after them.
+    public static func verbatim(_ bytes: Data) -> Self {
+        var response = Self(headers: ["Connection": "close"])
         response.body = .verbatim(bytes)
-        if connection == .closes { response.headers.set("Connection", to: "close") }
         return response
     }
 
-    /// Makes a response of exactly this text, head included; by default the connection closes after it.
-    public static func verbatim(_ text: String, then connection: LoopbackOrigin.Persistence = .closes) -> Self {
-        verbatim(Data(text.utf8), then: connection)
-    }
+    /// Makes a response of exactly this text, head included; the connection closes after it.
+    public static func verbatim(_ text: String) -> Self { verbatim(Data(text.utf8)) }
 
     /// Returns the same response in gzip coding with uncompressed blocks: a valid stream that is not smaller.
     public func gzipped() -> Self {
@@ -90,15 +87,5 @@ extension LoopbackOrigin.Response {
         var copy = setting("Content-Encoding", to: "gzip")
         copy.body = .data(Data(Gzip.stored([UInt8](data))))
         return copy
-    }
-}
-
-extension LoopbackOrigin {
-    /// Whether a connection outlives a response.
-    public enum Persistence: Sendable, Hashable {
-        /// The connection closes after the response.
-        case closes
-        /// The connection stays open for the next request.
-        case stays
     }
 }

@@ -11,8 +11,6 @@ extension LoopbackOrigin {
     public enum Misbehavior: Sendable, Hashable {
         /// Delays the head.
         case delayHead(by: Duration)
-        /// Sends the head, and delays the body.
-        case delayBody(by: Duration)
         /// Sends the body in pieces of that many bytes, with a pause between two of them.
         case drip(bytes: Int, every: Duration)
         /// Closes the connection in the middle of the body that the head promises.

@@ -36,7 +36,7 @@ final class Journal: Sendable {
 
     /// Records a complete request, and returns it with its number.
     func requestArrived(_ parsed: ParsedRequest, on connection: Int) -> LoopbackOrigin.Request {
-        let arrived = LoopbackOrigin.Request(parsed, number: 0, connection: connection, receivedAt: .now)
+        let arrived = LoopbackOrigin.Request(parsed, number: 0, connection: connection)
         return change { state in
             var request = arrived
             state.lastNumber += 1

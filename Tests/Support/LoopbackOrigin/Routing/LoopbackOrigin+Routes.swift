@@ -29,9 +29,6 @@ extension LoopbackOrigin {
         on(method, pattern) { request in sequence.next() ?? .notFound(for: request) }
     }
 
-    /// Removes the route of a method and a path pattern.
-    public func off(_ method: Method, _ pattern: String) { service.routes.set(method, RoutePattern(pattern), nil) }
-
     private final class ResponseSequence: Sendable {
         /// Guards the remaining responses; the last one stays.
         private let waiting: Lock<[Response]>

@@ -14,11 +14,10 @@ final class RouteTable: Sendable {
 
     init(fallback: @escaping LoopbackOrigin.Handler) { self.fallback = fallback }
 
-    /// Sets or removes the handler of a method and a pattern.
-    func set(_ method: LoopbackOrigin.Method, _ pattern: RoutePattern, _ handler: LoopbackOrigin.Handler?) {
+    /// Sets the handler of a method and a pattern.
+    func set(_ method: LoopbackOrigin.Method, _ pattern: RoutePattern, _ handler: @escaping LoopbackOrigin.Handler) {
         routes.withLock { routes in
             routes.removeAll { $0.method == method && $0.pattern == pattern }
-            guard let handler else { return }
             let route = Route(method: method, pattern: pattern, handler: handler)
             let position = routes.firstIndex { pattern.isMoreSpecific(than: $0.pattern) } ?? routes.endIndex
             routes.insert(route, at: position)
