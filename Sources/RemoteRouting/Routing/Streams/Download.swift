@@ -84,17 +84,11 @@ private struct Download: Sendable {
         while true {
             let before = part.length
             do {
-                switch try await once(plain, into: &part, in: folder) {
-                case .complete(var response):
+                if var response = try await once(plain, into: &part, in: folder) {
                     response.attempts = attempt
                     return response
-                case .incomplete:
-                    // Each part contains at least one byte.
-                    attempt = 1
-                case .unusable:
-                    // The next request is for the whole file, because the note is removed.
-                    break
                 }
+                if part.length > before { attempt = 1 }
             } catch var error as RemoteError {
                 error.attempts = attempt
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
@@ -112,15 +106,10 @@ private struct Download: Sendable {
         }
     }
 
-    private enum Attempt {
-        case complete(RemoteResponse<URL>)
-        /// A part was appended that is not known to be the last: the next one must be requested.
-        case incomplete
-        /// The partial file is unusable: the whole file must be requested.
-        case unusable
-    }
-
-    private func once(_ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle) async throws -> Attempt {
+    /// Makes one attempt; returns `nil` if a part was appended that may not be the last, or if the whole file must be requested.
+    private func once(
+        _ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle
+    ) async throws -> RemoteResponse<URL>? {
         let known = try state(of: &part, for: plain.request)
         if known == nil { try part.restart() }
         let offset = part.length > 0 ? Int64(part.length) : nil
@@ -148,13 +137,14 @@ private struct Download: Sendable {
             try await write(call, response, to: &part, end: end, total: total)
             // A server may send less than the rest of the file (RFC 9110 §15.3.7). Without the total, the digest may prove the end.
             if end != total {
-                guard let digest, try part.digest().hex == digest else { return .incomplete }
+                guard let digest, try part.digest().hex == digest else { return nil }
             }
         case .complete:
             break
         case .askAgain:
+            // The next request is for the whole file, because the note is removed.
             try part.forget()
-            return .unusable
+            return nil
         case .refuse(let message):
             // The server would repeat its response to the same range, so the next call requests the whole file.
             try part.forget()
@@ -167,7 +157,7 @@ private struct Download: Sendable {
         try folder.rename(partName, to: folder, as: target.lastPathComponent)
         try part.forget()
         if let onDigest, let found { onDigest(found) }
-        return .complete(response.map(target))
+        return response.map(target)
     }
 
     private func write(
