@@ -156,7 +156,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
 
-    private func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
+    func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
         let plain = try RouteCall(route, at: host, .stream())
         return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
@@ -166,9 +166,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
             if !id.isEmpty { try fields.set("Last-Event-ID", id) }
         }
     }
-
-    /// Returns whether a saved version fits the request of a connection (RFC 9111 §4.1).
-    func accepts(_ validator: Validator) async -> Bool { await validator.fits { try call(at: host, lastEventID: "") } }
 }
 
 extension RemoteBytes.AsyncIterator {
@@ -185,9 +182,6 @@ extension RemoteBytes.AsyncIterator {
         }
     }
 }
-
-@available(*, unavailable)
-extension RemoteEvents.AsyncIterator: Sendable {}
 
 extension RemoteHost {
     /// Returns the server-sent events of a route, reconnecting where repeating the request is safe (HTML standard §9.2).
