@@ -64,10 +64,6 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         self.parts = parts
     }
 
-    init(_ parameters: Parameters) {
-        parts = parameters.elements.map { .text($0.name, $0.value) }
-    }
-
     /// Creates a form from a literal.
     public init(arrayLiteral elements: Part...) {
         parts = elements

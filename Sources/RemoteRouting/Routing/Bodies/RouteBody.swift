@@ -97,7 +97,7 @@ public struct RouteBody: Sendable {
         if type.isJSON { return RouteBody(.fields(parameters), type) }
         switch type.essence {
         case MimeType.formURLEncoded.essence: return RouteBody(.form(parameters), type)
-        case MimeType.multipartFormData.essence: return .multipart(MultipartForm(parameters))
+        case MimeType.multipartFormData.essence: return .multipart(MultipartForm(parameters.elements.map { .text($0.name, $0.value) }))
         default: return RouteBody(.unsupported(type), type)
         }
     }

@@ -216,7 +216,7 @@ final class RouteCall: Sendable {
         failure.attempts = attempt
         let now = host.time.now
         guard let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
-        host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
+        host.log?.record(.waiting(delay), request, operation: "\(failure.operation) (attempt \(attempt))")
         return now.advanced(by: delay)
     }
 

@@ -140,8 +140,6 @@ struct CachedExchange: Sendable {
     /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
     var isPart = false
     var redirects: [RedirectFreshness] = []
-
-    var selecting: HTTPFields { redirectedFields ?? request }
 }
 
 struct RedirectFreshness: Sendable {

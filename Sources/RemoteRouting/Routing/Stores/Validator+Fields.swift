@@ -43,15 +43,9 @@ extension Headers {
     ///
     /// Sends both fields, because a server that supports entity tags ignores the date.
     mutating func append(conditionsOf validator: Validator, now: Date) -> Bool {
-        var isConditional = false
-        if let tag = validator.entityTag, Validator.isEntityTag(tag) {
-            append("If-None-Match", tag)
-            isConditional = true
-        }
-        if let date = validator.lastModified, HTTPDate.parse(date, now: now) != nil {
-            append("If-Modified-Since", date)
-            isConditional = true
-        }
-        return isConditional
+        let count = lines.count
+        if let tag = validator.entityTag, Validator.isEntityTag(tag) { append("If-None-Match", tag) }
+        if let date = validator.lastModified, HTTPDate.parse(date, now: now) != nil { append("If-Modified-Since", date) }
+        return lines.count > count
     }
 }
