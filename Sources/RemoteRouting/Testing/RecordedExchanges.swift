@@ -21,7 +21,6 @@ public import RemoteRouting
 ///
 /// <doc:TestingWithoutANetwork> explains what to check in a recording.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
-    /// A request's identity, and its response.
     struct Exchange: Hashable, Sendable, Codable {
         var method: String
         var url: String

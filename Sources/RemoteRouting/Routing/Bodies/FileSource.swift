@@ -8,10 +8,8 @@ struct FileSource: Sendable {
     private let path: String
     private let status: FileStatus
 
-    /// The length in bytes when the request was built.
     var length: Int64 { Int64(status.size) }
 
-    /// Records the state of a file; throws ``RouteFault/Code/unreadableFile``.
     init(of url: URL) throws(RouteFault) {
         guard url.isFileURL else {
             throw RouteFault(.unreadableFile, in: "body", "its URL is not a file URL; download it first")

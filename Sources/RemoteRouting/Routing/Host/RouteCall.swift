@@ -11,7 +11,6 @@ internal import StoreCore
 /// because a frame with one reference is smaller than one with host and request. Decisions between two waits are synchronous and not
 /// inlined, so their frames end when they return. They throw `any Error`, because a ``RemoteError`` would need 184 bytes in each frame.
 final class RouteCall: Sendable {
-    /// The form in which the caller receives a successful body.
     enum Delivery: Sendable {
         /// All bytes, within the limit of the host or the route.
         case whole
@@ -47,13 +46,11 @@ final class RouteCall: Sendable {
         var mayHaveArrivedBefore = false
         /// Whether each sent request may be repeated; interceptors and redirects change methods and fields.
         var mayRepeat = true
-        /// Whether the call waits for a permit of the host.
         var isQueued = false
         /// The fields of the first request of the attempt, if it was redirected.
         var redirectedFields: HTTPFields?
         /// The time at which the last request was sent; `nil` before the first.
         var began: MonotonicInstant?
-        /// The freshness of the redirects that led to the last request.
         var redirects: [RedirectFreshness] = []
     }
 

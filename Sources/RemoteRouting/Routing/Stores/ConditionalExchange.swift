@@ -21,7 +21,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
         request.options.isConditional = isRead
-        // The validator whose conditions the request has.
+        // The validator, if the request has its conditions.
         var known: Validator?
         if let validator, isRead {
             var headers = request.headers

@@ -128,9 +128,7 @@ extension CachedExchange {
 struct CachedExchange: Sendable {
     var request: HTTPFields
     var response: HTTPFields
-    /// The time at which the request was sent, on the wall clock.
     var requestedAt: Date
-    /// The time at which the response head arrived, on the wall clock.
     var respondedAt: Date
     /// The names, in lower case, of fields that credentials and interceptors wrote; the store's key does not cover them.
     var changingFields: Set<String>

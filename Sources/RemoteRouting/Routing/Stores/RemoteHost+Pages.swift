@@ -202,7 +202,6 @@ private struct PageNumber {
         (self.number, digestBefore) = (next, digest)
     }
 
-    /// Parses a key, which may be from an earlier run.
     init?(key: String) {
         let parts = key.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, let number = Int(parts[0]) else { return nil }

@@ -203,7 +203,6 @@ private struct Download: Sendable {
             status: response.status, fields: response.fields)
     }
 
-    /// Returns the state of the partial file if it is one from which the request may resume.
     private func state(of part: inout PartialFile, for request: HTTPRequest) throws -> DownloadState? {
         guard let state = try part.note(DownloadState.self), state.mayResume(from: request.url.absoluteString),
             DownloadDecision.isStrong(state.validator, now: host.time.date)

@@ -174,7 +174,6 @@ public final class CookieJar: Sendable {
         CookieCall(jar: self, generation: state.read { $0.generation })
     }
 
-    /// Waits until the cookies of a request's domains are in memory.
     fileprivate func load(_ request: CookieRequest) async throws {
         let domains: [String]? = update { state in
             guard !state.isClosed else { return nil }
@@ -272,10 +271,7 @@ struct CookieCall: Sendable {
     /// The jar's generation when the call began. After the jar is cleared, the call neither sends nor sets cookies.
     let generation: UInt64
 
-    /// Returns the value of a request's `Cookie` field; `nil` if no cookie matches.
-    ///
-    /// - Parameter hops: The URLs that redirected to the request, in order.
-    /// - Throws: `CancellationError` if the task is canceled while the cookies load.
+    /// Returns the value of a request's `Cookie` field after redirects from these URLs; `nil` if no cookie matches.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
         guard let request = CookieRequest(url) else { return nil }
         try await jar.load(request)
@@ -287,7 +283,6 @@ struct CookieCall: Sendable {
         }
     }
 
-    /// Stores the cookies of a response or redirect; the next request carries them.
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
         // If the task is canceled before the record loads, the next save would overwrite that record.

@@ -64,7 +64,6 @@ struct CookieLane: Sendable {
             && domains.allSatisfy { !toLoad.contains($0) && running != .load($0) && (isKnown($0) || missed.contains($0)) }
     }
 
-    /// Whether all listed records are loaded.
     var isWholeReady: Bool {
         guard isListed, toLoad.isEmpty else { return false }
         if case .load = running { return false }
@@ -73,7 +72,6 @@ struct CookieLane: Sendable {
 
     private var isListed: Bool { listing == .complete || listing == .impossible }
 
-    /// Whether the cacher has listed its domains and loaded their records.
     var isComplete: Bool { listing == .complete && missed.isEmpty }
 
     mutating func changed(_ domains: Set<String>) {

@@ -6,7 +6,6 @@ struct CookieRequest: Hashable, Sendable {
     /// The percent-encoded path, which begins with a slash.
     let path: String
 
-    /// Creates the parts of a URL; returns `nil` for a URL that is neither http nor https.
     init?(_ url: URL) {
         guard let origin = WebOrigin(of: url) else { return nil }
         self.origin = origin

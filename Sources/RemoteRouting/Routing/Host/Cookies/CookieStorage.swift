@@ -7,7 +7,6 @@ struct CookieStorage: Sendable {
     struct Limits: Sendable {
         var perDomain = 50
         var total = 3000
-        /// The longest lifetime of a cookie in seconds: 400 days.
         var lifetime: TimeInterval = 400 * 86_400
     }
 
@@ -36,7 +35,6 @@ struct CookieStorage: Sendable {
         evictAboveTotal(now)
     }
 
-    /// Returns the cookie that a response sets; `nil` if the response may not set it.
     private mutating func cookie(_ parsed: SetCookie, from request: CookieRequest, now: Date) -> Cookie? {
         var (domain, isHostOnly) = (request.host, true)
         if let wanted = parsed.domain, !wanted.isEmpty {
@@ -67,7 +65,6 @@ struct CookieStorage: Sendable {
         return parsed.expires.map { min($0, latest) }
     }
 
-    /// Whether a cookie meets the requirements of its name's prefix.
     private func keepsPrefix(_ cookie: Cookie, hasPath: Bool, hasDomain: Bool) -> Bool {
         // Compares bytes, because a combining accent after the prefix would hide it from a string comparison.
         func begins(_ text: String, _ prefix: String) -> Bool {
@@ -180,11 +177,7 @@ extension CookieStorage {
         return [host] + sharedDomains.filter { $0 != host && CookieMatch.host(host, matches: $0) }
     }
 
-    /// Returns the value of a request's `Cookie` field, and marks its cookies as used; `nil` if no cookie matches.
-    ///
-    /// - Parameters:
-    ///   - isSafe: Whether the method is safe (RFC 9110, section 9.2.1).
-    ///   - earlier: The requests whose redirects led to this one.
+    /// Returns the value of a request's `Cookie` field after redirects from earlier ones, and marks its cookies as used.
     mutating func header(for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], now: Date) -> String? {
         let isSameSite = earlier.allSatisfy { self.isSameSite($0, request) }
         let domains = domains(of: request.host)
