@@ -71,13 +71,8 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    private struct Kept {
-        var requests: [HTTPRequest] = []
-        var open = 0
-    }
-
     private let handler: @Sendable (HTTPRequest) async throws -> Response
-    private let kept = Lock(Kept())
+    private let kept = Lock((requests: [HTTPRequest](), open: 0))
 
     /// Creates a transport.
     ///

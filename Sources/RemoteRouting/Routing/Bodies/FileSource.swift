@@ -21,10 +21,8 @@ struct FileSource: Sendable {
                 throw RouteFault(.unreadableFile, in: "body", "the file \(path) does not exist; check its path")
             }
             status = try file.status()
-        } catch let fault as RouteFault {
-            throw fault
         } catch {
-            throw RouteFault(.unreadableFile, in: "body", "\(error)")
+            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)")
         }
         guard status.kind == .regular else {
             throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a regular file")
@@ -41,10 +39,8 @@ struct FileSource: Sendable {
             let isSame = now.size == status.size && now.modified == status.modified
             guard now.inode == status.inode, isSame || mayHaveGrown && now.size > status.size else { throw changed }
             return FileReader(file, length: status.size, changed: changed)
-        } catch let fault as RouteFault {
-            throw fault
         } catch {
-            throw RouteFault(.unreadableFile, in: "body", "\(error)")
+            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)")
         }
     }
 

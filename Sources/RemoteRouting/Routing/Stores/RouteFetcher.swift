@@ -34,7 +34,7 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     /// - Returns: New content, or the confirmation of the store's version.
     /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
-        try await response(param, validator).result
+        try await respond(to: .content(param, revalidating: validator)).result
     }
 
     /// Responds to a request with a conditional fetch; throws the same errors as `fetch(param:revalidating:)`.
@@ -45,10 +45,6 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
         guard case .content(let param, let validator) = request else {
             throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use RemoteHost.pages")
         }
-        return try await response(param, validator)
-    }
-
-    private func response(_ param: Param, _ validator: Validator?) async throws -> OriginResponse<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
             // A 206 with a range of bytes has the whole content, because any other was refused.
