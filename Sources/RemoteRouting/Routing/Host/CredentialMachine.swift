@@ -44,13 +44,9 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     mutating func rejected(_ rejected: Int) -> Step {
         guard rejected == generation else { return outcome(of: rejected) }
-        switch phase {
-        case .ready:
-            phase = .refreshing
-            return .refresh(current, generation: generation)
-        case .refreshing: return .wait(generation: generation)
-        case .failed(let error): return .fail(error)
-        }
+        guard case .ready = phase else { return wanted() }
+        phase = .refreshing
+        return .refresh(current, generation: generation)
     }
 
     /// Returns the step of a request that waited for a refresh or was sent before the refresh ended.

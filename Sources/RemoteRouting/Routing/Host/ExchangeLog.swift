@@ -88,8 +88,7 @@ public struct ExchangeLog: Sendable {
     func redacts(_ field: HTTPFields.Field) -> Bool { redaction.fields.contains(field.name.lowercased()) }
 
     func sent(_ request: HTTPRequest) {
-        var body = Data()
-        if case .data(let data) = request.body { body = data }
+        let body = if case .data(let data) = request.body { data } else { Data() }
         record(.sent, request, fields: request.fields, body: body)
     }
 
