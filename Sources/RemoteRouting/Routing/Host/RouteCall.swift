@@ -26,7 +26,6 @@ final class RouteCall: Sendable {
     let options: RouteOptions
     /// Whether the body, or the connection of a WebSocket, may outlive the call.
     let isStream: Bool
-    /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
     private let acceptedStatuses: Set<Int>
     let started: MonotonicInstant

@@ -52,8 +52,6 @@ package struct RequestBuilder: Sendable {
         }
     }
 
-    // MARK: Address
-
     private func address(of route: some Routable, _ options: RouteOptions, _ style: ParameterStyle) throws(RouteFault) -> URL {
         let target = try origin.at(port: options.port)
         if let address = options.target { return try address.resolved(at: target) }
@@ -66,8 +64,6 @@ package struct RequestBuilder: Sendable {
         if let query = try PairEncoder(style: style).query(of: route.query) { text += "?" + query }
         return try target.url(text)
     }
-
-    // MARK: Fields
 
     private func fields(of headers: Headers, _ options: RouteOptions, _ type: MimeType?) throws(RouteFault) -> HTTPFields {
         var own: Headers = [:]

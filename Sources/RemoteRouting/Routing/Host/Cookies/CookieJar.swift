@@ -114,13 +114,7 @@ public final class CookieJar: Sendable {
             throw RemoteError(
                 .build, .invalidRoute, operation: "setting cookies", "the address is neither http nor https; pass the address of the page")
         }
-        let generation = state.read { $0.generation }
-        try await load(request)
-        let now = time.date
-        let isClosed = update { state in
-            if state.generation == generation, !state.isClosed { state.storage.receive(lines, from: request, now: now) }
-            return state.isClosed
-        }
+        let isClosed = try await call().store(lines, from: request)
         if isClosed { throw StoreError(.closed, "setting cookies: the scope of the jar is closed; make a new jar") }
     }
 
@@ -169,7 +163,6 @@ public final class CookieJar: Sendable {
 
     // MARK: Calls of a host
 
-    /// Begins a call; if the jar is cleared later, the call's responses set no cookies.
     func call() -> CookieCall {
         CookieCall(jar: self, generation: state.read { $0.generation })
     }
@@ -286,11 +279,16 @@ struct CookieCall: Sendable {
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
         // If the task is canceled before the record loads, the next save would overwrite that record.
-        guard (try? await jar.load(request)) != nil else { return }
+        _ = try? await store(lines, from: request)
+    }
+
+    /// Stores cookies, unless the jar was cleared or closed after the call began; returns whether it is closed.
+    fileprivate func store(_ lines: [String], from request: CookieRequest) async throws -> Bool {
+        try await jar.load(request)
         let now = jar.time.date
-        jar.update { state in
-            guard state.generation == generation, !state.isClosed else { return }
-            state.storage.receive(lines, from: request, now: now)
+        return jar.update { state in
+            if state.generation == generation, !state.isClosed { state.storage.receive(lines, from: request, now: now) }
+            return state.isClosed
         }
     }
 }
