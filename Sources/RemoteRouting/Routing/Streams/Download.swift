@@ -110,7 +110,10 @@ private struct Download: Sendable {
     private func once(
         _ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle
     ) async throws -> RemoteResponse<URL>? {
-        let known = try state(of: &part, for: plain.request)
+        let known = try part.note(DownloadState.self).flatMap { state in
+            state.mayResume(from: plain.request.url.absoluteString) && DownloadDecision.isStrong(state.validator, now: host.time.date)
+                ? state : nil
+        }
         if known == nil { try part.restart() }
         let offset = part.length > 0 ? Int64(part.length) : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
@@ -201,12 +204,5 @@ private struct Download: Sendable {
             .decode, .wrongDigest, call.sentRequest,
             "the file has the digest \(found) instead of \(digest), and was discarded; check the digest, then download again",
             status: response.status, fields: response.fields)
-    }
-
-    private func state(of part: inout PartialFile, for request: HTTPRequest) throws -> DownloadState? {
-        guard let state = try part.note(DownloadState.self), state.mayResume(from: request.url.absoluteString),
-            DownloadDecision.isStrong(state.validator, now: host.time.date)
-        else { return nil }
-        return state
     }
 }
