@@ -59,11 +59,8 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
 extension RemoteHost {
     /// Returns whether the request of a route has the values of all fields that selected a saved version (RFC 9111 §4.1).
     ///
-    /// Fetchers of your own call it in `accepts(_:param:)`. Request interceptors run, because they may write such a field; nothing is sent.
-    ///
-    /// - Parameters:
-    ///   - validator: The validator of the saved version, from a response of this host.
-    ///   - route: The route that would fetch the version.
+    /// Fetchers of your own call it in `accepts(_:param:)`, with a validator from a response of this host. Request interceptors run,
+    /// because they may write such a field; nothing is sent.
     public func accepts(_ validator: Validator, for route: some Routable) async -> Bool {
         await validator.fits { try RouteCall(route, at: self, .whole) }
     }

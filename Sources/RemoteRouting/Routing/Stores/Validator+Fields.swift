@@ -14,7 +14,6 @@ extension Validator {
         self.init(Validator(of: response.fields, now: response.exchange.respondedAt), notesOf: response.exchange)
     }
 
-    /// Creates a validator from verbatim header fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     package init?(of fields: HTTPFields, now: Date) {
         let tags = fields.values(of: "ETag")
         let dates = fields.values(of: "Last-Modified")

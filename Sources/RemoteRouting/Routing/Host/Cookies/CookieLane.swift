@@ -38,7 +38,6 @@ struct CookieLane: Sendable {
 
     // MARK: Requests
 
-    /// Requests the records of domains, after the list of all domains.
     mutating func want(_ domains: [String]) {
         if listing == .needed { listing = .wanted }
         for domain in domains where missed.remove(domain) != nil || !isKnown(domain) {

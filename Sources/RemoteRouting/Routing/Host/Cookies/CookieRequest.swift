@@ -34,7 +34,6 @@ enum CookieMatch {
         return host.utf8.count > domain.utf8.count && host.hasSuffix("." + domain) && !isAddress(host)
     }
 
-    /// Whether a path equals another or lies below it.
     static func path(_ path: String, matches prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         let rest = path.utf8.dropFirst(prefix.utf8.count)

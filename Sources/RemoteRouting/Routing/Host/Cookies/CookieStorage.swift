@@ -207,7 +207,6 @@ extension CookieStorage {
         }
     }
 
-    /// Whether two requests belong to the same site: the same scheme, and the same host or shared domain.
     private func isSameSite(_ one: CookieRequest, _ other: CookieRequest) -> Bool {
         guard one.origin.scheme == other.origin.scheme else { return false }
         return one.host == other.host
