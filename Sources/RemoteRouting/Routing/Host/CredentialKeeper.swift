@@ -186,9 +186,7 @@ extension CredentialKeeper: CacheScopeMember {
         cancelRefreshes(before: generation)
     }
 
-    /// Waits until no result of a dropped refresh is being saved.
-    ///
-    /// The credential stays, because it is not cached content and requests continue.
+    /// Waits for the save of a dropped refresh. The credential stays, because it is not cached content and requests continue.
     func clear() async throws { try await waitUntilSaved() }
 
     func waitUntilSaved() async throws { try await saves.take().release() }
