@@ -16,7 +16,12 @@ public final class ManualConnectivity: Sendable {
     /// Guards the path and its readers together, so that a new reader misses no change.
     private let state: Lock<State>
 
-    /// Creates connectivity with an initial path; the parameters are those of ``Connectivity/Path/init(_:isCellular:isExpensive:)``.
+    /// Creates connectivity with an initial path.
+    ///
+    /// - Parameters:
+    ///   - status: The reachability of the network.
+    ///   - isCellular: Whether the path uses a cellular interface; `nil` if unknown.
+    ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
     public init(_ status: Connectivity.Status = .unknown, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
         state = Lock(State(path: Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)))
     }
@@ -27,6 +32,11 @@ public final class ManualConnectivity: Sendable {
     package var readerCount: Int { state.withLock(\.readers.count) }
 
     /// Sets the path; readers receive it if it differs from the previous path.
+    ///
+    /// - Parameters:
+    ///   - status: The reachability of the network.
+    ///   - isCellular: Whether the path uses a cellular interface; `nil` if unknown.
+    ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
     public func set(_ status: Connectivity.Status, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
         let path = Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)
         // Reports under the lock, so that all readers receive changes in the same order. A reader's stream only buffers the path.

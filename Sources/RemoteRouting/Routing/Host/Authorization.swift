@@ -61,7 +61,9 @@ public struct Authorization: Sendable {
             renew: { _, _ in .impossible })
     }
 
-    /// A token with the closure that refreshes it.
+    /// A token that can be refreshed.
+    ///
+    /// - Parameter tokens: The token and the closure that refreshes it.
     public static func bearer<Token: BearerToken>(_ tokens: RefreshingTokens<Token>) -> Authorization {
         let keeper = tokens.keeper
         return Authorization(
@@ -76,7 +78,13 @@ public struct Authorization: Sendable {
             })
     }
 
-    /// A token that can be refreshed; the parameters are those of ``RefreshingTokens/init(_:scope:onRefresh:refresh:)``.
+    /// A token that can be refreshed.
+    ///
+    /// - Parameters:
+    ///   - token: The initial token.
+    ///   - scope: A group of stores. Closing it ends the use of the token; see ``RefreshingTokens``.
+    ///   - onRefresh: Called with each new token, to save it.
+    ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public static func bearer<Token: BearerToken>(
         _ token: Token, scope: CacheScope? = nil, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token

@@ -27,7 +27,12 @@ extension RemoteHost {
         }
     }
 
-    /// Sends a route as ``send(_:idempotencyKey:as:)`` does, and ignores the body of a successful response.
+    /// Sends a route with an idempotency key and ignores the body of a successful response.
+    ///
+    /// - Parameters:
+    ///   - route: The route to send.
+    ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
+    /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send(_ route: some Routable, idempotencyKey: UUID) async throws {
         _ = try await send(route, idempotencyKey: idempotencyKey, as: Empty.self)
     }

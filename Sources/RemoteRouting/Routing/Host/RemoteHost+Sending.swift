@@ -26,6 +26,11 @@ extension RemoteHost {
     ///
     /// To read the body of a refusal, such as a 422, use ``dataResponse(for:accepting:)``.
     ///
+    /// - Parameters:
+    ///   - route: The route to send.
+    ///   - type: The type of the value; usually inferred.
+    ///   - statuses: The statuses for which the result is `nil`.
+    /// - Returns: The decoded value; `nil` for one of the statuses.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
         _ route: some Routable, as type: Value.Type = Value.self, nilFor statuses: Set<Int>
@@ -108,6 +113,10 @@ extension RemoteHost {
     ///
     /// A response with such a status is not retried. Redirects are followed, and a 401 refreshes the credentials, before the status counts.
     ///
+    /// - Parameters:
+    ///   - route: The route to send.
+    ///   - statuses: The statuses that are not errors.
+    /// - Returns: The response; its body is whole, within the limit of the route or the host.
     /// - Throws: ``RemoteError``.
     public func dataResponse(for route: some Routable, accepting statuses: Set<Int>) async throws -> RemoteResponse<Data> {
         try await RouteCall(route, at: self, .whole, accepting: statuses).run().whole

@@ -104,7 +104,14 @@ public struct Route: Routable {
     /// The rare settings; `nil` among them stands for the host's.
     public var options: RouteOptions
 
-    /// Creates a route without a body; the parameters are those of ``init(path:method:query:headers:body:options:)``.
+    /// Creates a route without a body.
+    ///
+    /// - Parameters:
+    ///   - path: The path below the host's base path.
+    ///   - method: The method.
+    ///   - query: The query.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - options: The rare settings.
     public init(
         path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], options: RouteOptions = RouteOptions()
     ) {

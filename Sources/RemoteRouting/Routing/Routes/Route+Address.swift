@@ -30,7 +30,14 @@ extension Route {
     /// The address replaces the path and the query. Its fragment is not sent. The app has chosen the address, so a segment may be empty, or
     /// contain an escaped percent sign or an escaped backslash: `/%252e%252e` is the file `%2e%2e`. Sending fails with
     /// ``RemoteError/Code/invalidRoute`` if the address has another origin than the host, a user or a password, or a segment `.` or `..`
-    /// with an escaped dot. The other parameters are those of ``init(path:method:query:headers:body:options:)``.
+    /// with an escaped dot.
+    ///
+    /// - Parameters:
+    ///   - address: An http or https address.
+    ///   - method: The method.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - body: The body to send.
+    ///   - options: The rare settings.
     public init(
         to address: URL, method: HTTPMethod = .get, headers: Headers = [:], body: RouteBody = .none, options: RouteOptions = RouteOptions()
     ) {
@@ -40,8 +47,15 @@ extension Route {
 
     /// Creates a route that follows a link of a response, within the host's origin.
     ///
-    /// The link as received, absolute or relative, is resolved against ``RemoteResponse/url``. Blanks and characters outside ASCII are
-    /// escaped, and escapes stay. The other parameters are those of ``init(path:method:query:headers:body:options:)``.
+    /// The link is resolved against ``RemoteResponse/url``. Blanks and characters outside ASCII are escaped, and escapes stay.
+    ///
+    /// - Parameters:
+    ///   - link: The link as received: absolute, or relative to the URL of the response.
+    ///   - response: The response that contains the link.
+    ///   - method: The method.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - body: The body to send.
+    ///   - options: The rare settings.
     public init(
         link: String, in response: RemoteResponse<some Any>, method: HTTPMethod = .get, headers: Headers = [:], body: RouteBody = .none,
         options: RouteOptions = RouteOptions()
@@ -52,8 +66,13 @@ extension Route {
 }
 
 extension RemoteHost {
-    /// Sends a request to an address within the host's origin, even outside its base path, and decodes the response.
+    /// Sends a request to an address within the host's origin, and decodes the response.
     ///
+    /// - Parameters:
+    ///   - address: An http or https address of the host's origin, even outside its base path.
+    ///   - method: The method.
+    ///   - type: The type of the value; usually inferred.
+    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/invalidRoute`` for an address of another origin, before anything is sent.
     public func send<Value: Decodable & SendableMetatype>(
         _ address: URL, method: HTTPMethod = .get, as type: Value.Type = Value.self
@@ -68,7 +87,7 @@ extension RemoteHost {
         try await send(Route(to: address, method: method))
     }
 
-    /// Follows a link of a response as ``Route/init(link:in:method:headers:body:options:)`` does, and decodes the response.
+    /// Follows a link of a response within the host's origin, and decodes the response.
     ///
     /// ```swift
     /// if let link = page.fields.link("next") {
@@ -76,6 +95,12 @@ extension RemoteHost {
     /// }
     /// ```
     ///
+    /// - Parameters:
+    ///   - link: The link as received: absolute, or relative to the URL of the response.
+    ///   - response: The response that contains the link.
+    ///   - method: The method.
+    ///   - type: The type of the value; usually inferred.
+    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/invalidRoute`` for a link to another origin, before anything is sent.
     public func send<Value: Decodable & SendableMetatype>(
         link: String, in response: RemoteResponse<some Any>, method: HTTPMethod = .get, as type: Value.Type = Value.self

@@ -37,6 +37,10 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
     }
 
     /// Returns whether the request of a key has the values of all fields that selected a saved version (RFC 9111 §4.1).
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
     public func accepts(_ validator: Validator, param: Param) async -> Bool {
         let events = RemoteEvents(host: host, route: route(param), lastEventID: "")
         return await validator.fits { try events.call(at: host, lastEventID: "") }

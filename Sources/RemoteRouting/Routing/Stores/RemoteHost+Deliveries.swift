@@ -40,7 +40,13 @@ extension RemoteHost {
     /// ```
     ///
     /// If the outbox patches a store of this type, the response replaces the content and the patch. A response that cannot be decoded is a
-    /// permanent failure, although the server has performed the command. The other parameters are those of ``delivery(_:explaining:)``.
+    /// permanent failure, although the server has performed the command.
+    ///
+    /// - Parameters:
+    ///   - type: The type to decode.
+    ///   - route: Returns the route of a command.
+    ///   - explaining: Returns the text of a failure; by default `nil`, for the description of the error.
+    /// - Returns: A closure that throws ``RemoteError``. Canceling its task ends the exchange on the wire.
     public func delivery<Value: Command, Content: Decodable & Sendable & SendableMetatype>(
         returning type: Content.Type, _ route: @escaping @Sendable (_ command: Value) -> some Routable,
         explaining: @escaping @Sendable (_ failure: RemoteError) -> String? = { _ in nil }
@@ -61,8 +67,12 @@ extension RemoteHost {
     ///     })
     /// ```
     ///
-    /// The function for the key returns the one that the server has assigned. The other parameters are those of
-    /// ``delivery(_:explaining:)``.
+    /// - Parameters:
+    ///   - type: The type of the entity.
+    ///   - key: Returns the key that the server has assigned.
+    ///   - route: Returns the route of a command.
+    ///   - explaining: Returns the text of a failure; by default `nil`, for the description of the error.
+    /// - Returns: A closure that throws ``RemoteError``. Canceling its task ends the exchange on the wire.
     public func delivery<Value: Command, Key: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         creating type: Content.Type, key: @escaping @Sendable (_ entity: Content) -> Key,
         _ route: @escaping @Sendable (_ command: Value) -> some Routable,

@@ -147,8 +147,15 @@ extension RemoteHost {
 
     /// Creates a fetcher for numbered pages of lists that are wrapped in an object.
     ///
-    /// The list ends by the rules of ``pages(of:numberedFrom:size:_:)``. The parameters are those of that function and of
-    /// ``pages(in:elements:_:)``.
+    /// The list ends by the rules of ``pages(of:numberedFrom:size:_:)``.
+    ///
+    /// - Parameters:
+    ///   - type: The type to decode.
+    ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
+    ///   - first: The number of the first page, such as 0 or 1.
+    ///   - size: The number of elements of a full page; with `nil`, a short page does not end the list.
+    ///   - route: Returns the route of a page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element], numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable

@@ -53,6 +53,10 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     }
 
     /// Returns whether the request of a key has the values of all fields that selected a saved version (RFC 9111 §4.1).
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved version.
+    ///   - param: The key.
     public func accepts(_ validator: Validator, param: Param) async -> Bool { await exchange.host.accepts(validator, for: route(param)) }
 }
 

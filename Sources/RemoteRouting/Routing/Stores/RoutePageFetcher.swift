@@ -57,6 +57,10 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     }
 
     /// Returns whether the request of a list's first page has the values of all fields that selected the saved one (RFC 9111 §4.1).
+    ///
+    /// - Parameters:
+    ///   - validator: The validator of the saved list.
+    ///   - param: The key.
     public func accepts(_ validator: Validator, param: Param) async -> Bool { await accept(validator, param) }
 
     /// Fetches a page for a store, with a conditional request for the first page.
