@@ -71,13 +71,8 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    private struct Kept {
-        var requests: [HTTPRequest] = []
-        var open = 0
-    }
-
     private let handler: @Sendable (HTTPRequest) async throws -> Response
-    private let kept = Lock(Kept())
+    private let kept = Lock((requests: [HTTPRequest](), open: 0))
 
     /// Creates a transport.
     ///
@@ -91,8 +86,6 @@ public final class MemoryTransport: Transport {
     /// ```
     ///
     /// A request without a remaining response fails with ``RemoteError/Code/unsupported``.
-    ///
-    /// - Parameter responses: The responses.
     public convenience init(inTurn responses: Response...) {
         let left = Lock(responses[...])
         self.init { _ in

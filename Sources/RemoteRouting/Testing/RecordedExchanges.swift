@@ -21,7 +21,6 @@ public import RemoteRouting
 ///
 /// <doc:TestingWithoutANetwork> explains what to check in a recording.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
-    /// A request's identity, and its response.
     struct Exchange: Hashable, Sendable, Codable {
         var method: String
         var url: String
@@ -78,9 +77,7 @@ public final class ExchangeRecorder: Transport {
     private let base: any Transport
     private let kept = Lock(RecordedExchanges())
 
-    /// Creates a recorder.
-    ///
-    /// - Parameter base: The transport that performs the requests.
+    /// Creates a recorder of the transport that performs the requests.
     public init(recording base: any Transport) { self.base = base }
 
     /// The exchanges with complete responses so far, without credentials and cookies.

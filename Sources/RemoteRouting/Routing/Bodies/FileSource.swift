@@ -8,10 +8,8 @@ struct FileSource: Sendable {
     private let path: String
     private let status: FileStatus
 
-    /// The length in bytes when the request was built.
     var length: Int64 { Int64(status.size) }
 
-    /// Records the state of a file; throws ``RouteFault/Code/unreadableFile``.
     init(of url: URL) throws(RouteFault) {
         guard url.isFileURL else {
             throw RouteFault(.unreadableFile, in: "body", "its URL is not a file URL; download it first")
@@ -23,10 +21,8 @@ struct FileSource: Sendable {
                 throw RouteFault(.unreadableFile, in: "body", "the file \(path) does not exist; check its path")
             }
             status = try file.status()
-        } catch let fault as RouteFault {
-            throw fault
         } catch {
-            throw RouteFault(.unreadableFile, in: "body", "\(error)")
+            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)")
         }
         guard status.kind == .regular else {
             throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a regular file")
@@ -43,10 +39,8 @@ struct FileSource: Sendable {
             let isSame = now.size == status.size && now.modified == status.modified
             guard now.inode == status.inode, isSame || mayHaveGrown && now.size > status.size else { throw changed }
             return FileReader(file, length: status.size, changed: changed)
-        } catch let fault as RouteFault {
-            throw fault
         } catch {
-            throw RouteFault(.unreadableFile, in: "body", "\(error)")
+            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)")
         }
     }
 

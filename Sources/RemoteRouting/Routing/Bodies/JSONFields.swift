@@ -44,10 +44,8 @@ struct JSONFields {
             // Absent elements of a list keep their position.
             output.append(contentsOf: "null".utf8)
         default:
-            switch try style.scalar(of: value, named: path) {
-            case .text(let text): CanonicalJSON.write(string: text, to: &output)
-            case .literal(let literal): output.append(contentsOf: literal.utf8)
-            }
+            let (text, isLiteral) = try style.scalar(of: value, named: path)
+            if isLiteral { output.append(contentsOf: text.utf8) } else { CanonicalJSON.write(string: text, to: &output) }
         }
     }
 }

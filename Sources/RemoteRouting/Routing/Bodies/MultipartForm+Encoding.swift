@@ -108,14 +108,10 @@ enum Piece: Sendable {
 }
 
 private final class PieceReader: Sendable {
-    private enum Open: Sendable {
-        case data(Data)
-        case file(FileReader)
-    }
-
     private struct Place: Sendable {
         var rest: ArraySlice<Piece>
-        var current: Open?
+        /// The file at the beginning of the rest, if it is open.
+        var file: FileReader?
     }
 
     private let place: Lock<Place>
@@ -129,22 +125,21 @@ private final class PieceReader: Sendable {
 
     func read(upTo count: Int) throws -> Data? {
         try place.withLock { place throws in
-            while true {
-                switch place.current {
+            while let piece = place.rest.first {
+                switch piece {
                 case .data(let data) where !data.isEmpty:
-                    place.current = .data(data.dropFirst(count))
+                    place.rest[place.rest.startIndex] = .data(data.dropFirst(count))
                     return Data(data.prefix(count))
-                case .file(let reader):
+                case .file(let file):
+                    let reader = try place.file ?? file.open(mayHaveGrown: true)
+                    place.file = reader
                     if let data = try reader.read(upTo: count) { return data }
-                    place.current = nil
-                case .data, nil:
-                    guard let next = place.rest.popFirst() else { return nil }
-                    switch next {
-                    case .data(let data): place.current = .data(data)
-                    case .file(let file): place.current = .file(try file.open(mayHaveGrown: true))
-                    }
+                    place.file = nil
+                case .data: break
                 }
+                place.rest.removeFirst()
             }
+            return nil
         }
     }
 }

@@ -51,7 +51,6 @@ public struct Connectivity: Sendable {
         }
     }
 
-    /// Starts a monitor, and returns the closure that stops it.
     private let monitor: @Sendable (_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void
 
     /// Creates connectivity from a custom monitor.

@@ -34,11 +34,7 @@ public struct Authorization: Sendable {
         case taken
     }
 
-    /// A name and a password (RFC 7617).
-    ///
-    /// - Parameters:
-    ///   - user: The name, without a colon.
-    ///   - password: The password.
+    /// A name without a colon, and a password (RFC 7617).
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
             guard !user.contains(":") else {

@@ -77,7 +77,6 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
         }.value
     }
 
-    /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
         if let place, machine.read({ !$0.isClosed }) {
             // Another process may have signed in since the refusal.
@@ -187,9 +186,7 @@ extension CredentialKeeper: CacheScopeMember {
         cancelRefreshes(before: generation)
     }
 
-    /// Waits until no result of a dropped refresh is being saved.
-    ///
-    /// The credential stays, because it is not cached content and requests continue.
+    /// Waits for the save of a dropped refresh. The credential stays, because it is not cached content and requests continue.
     func clear() async throws { try await waitUntilSaved() }
 
     func waitUntilSaved() async throws { try await saves.take().release() }
@@ -250,7 +247,6 @@ extension CredentialKeeper: CacheScopeMember {
 }
 
 extension StoreError {
-    /// The error of every request with a credential of a closed scope.
     fileprivate static var closedCredential: StoreError {
         StoreError(.closed, "the scope of the credentials was closed, so no request has them; create new ones in a new scope")
     }

@@ -32,7 +32,6 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     init(_ credential: Credential) { current = credential }
 
-    /// Whether the credential of a generation is that of another process.
     func isTaken(_ generation: Int) -> Bool { takenGeneration == generation }
 
     func wanted() -> Step {
@@ -43,16 +42,11 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
-    /// Returns the step after the server rejected the credential of a generation.
     mutating func rejected(_ rejected: Int) -> Step {
         guard rejected == generation else { return outcome(of: rejected) }
-        switch phase {
-        case .ready:
-            phase = .refreshing
-            return .refresh(current, generation: generation)
-        case .refreshing: return .wait(generation: generation)
-        case .failed(let error): return .fail(error)
-        }
+        guard case .ready = phase else { return wanted() }
+        phase = .refreshing
+        return .refresh(current, generation: generation)
     }
 
     /// Returns the step of a request that waited for a refresh or was sent before the refresh ended.

@@ -37,7 +37,6 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
 
     /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
     ///
-    /// - Returns: The successor, and whether this call has refreshed the credential.
     /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; `StoreError.Code.cacherFailed` if
     ///   the place failed, which refuses no credential.
     func successor(
@@ -72,15 +71,11 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
             // Throws if the refresh was dropped, because dropping it cancels the task.
             let permit = try await saves.take()
             defer { permit.release() }
-            switch try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base) {
-            case .saved:
-                lease?.end(.saved)
-                return (new, true)
-            case .superseded(let newer, _):
-                // The user has signed in elsewhere.
-                lease?.end(.saved)
-                return (newer?.content ?? new, true)
-            }
+            let outcome = try await cacher.save(CacheRecord(content: new, fetchedAt: time.date), param: name, over: base)
+            lease?.end(.saved)
+            // The user may have signed in elsewhere.
+            if case .superseded(let newer?, _) = outcome { return (newer.content, true) }
+            return (new, true)
         } catch {
             // This process can go on; the others must not wait for a credential that never arrives.
             if let kept { outdated.update { $0 = kept } }

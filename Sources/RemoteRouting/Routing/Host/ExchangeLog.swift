@@ -88,27 +88,22 @@ public struct ExchangeLog: Sendable {
     func redacts(_ field: HTTPFields.Field) -> Bool { redaction.fields.contains(field.name.lowercased()) }
 
     func sent(_ request: HTTPRequest) {
-        var body = Data()
-        if case .data(let data) = request.body { body = data }
-        record(.sent, request, request.fields, body)
+        let body = if case .data(let data) = request.body { data } else { Data() }
+        record(.sent, request, fields: request.fields, body: body)
     }
 
     func received(_ response: HTTPResponse, to request: HTTPRequest, after duration: Duration) {
-        record(.received(status: response.status, after: duration), request, response.fields, Data())
+        record(.received(status: response.status, after: duration), request, fields: response.fields)
     }
 
     func completed(_ response: HTTPResponse, of request: HTTPRequest) {
         let body = response.body.data ?? Data()
-        record(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body, response.metrics)
+        record(.completed(status: response.status, bytes: body.count), request, body: body, metrics: response.metrics)
     }
 
-    func note(_ event: Entry.Event, _ operation: String, attempt: Int, of request: HTTPRequest) {
-        record(event, request, operation: "\(operation) (attempt \(attempt))", HTTPFields(), Data())
-    }
-
-    private func record(
-        _ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, _ fields: HTTPFields, _ body: Data,
-        _ metrics: ExchangeMetrics? = nil
+    func record(
+        _ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, fields: HTTPFields = HTTPFields(), body: Data = Data(),
+        metrics: ExchangeMetrics? = nil
     ) {
         let operation = operation ?? "\(request.method.rawValue) \(redaction.text(of: request.url.absoluteString))"
         let fields = fields.fields.map { HTTPFields.Field(name: $0.name, value: redaction.value(of: $0)) }

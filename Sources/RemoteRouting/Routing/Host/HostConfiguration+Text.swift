@@ -8,9 +8,8 @@ extension HostConfiguration {
     /// let api = RemoteHost(try HostConfiguration(url: address))
     /// ```
     ///
-    /// The path of the address becomes the base path.
+    /// The address is http or https, without user, query and fragment. Its path becomes the base path.
     ///
-    /// - Parameter url: An http or https address without user, query and fragment.
     /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidOrigin`` for any other address, or the fault of its path.
     public init(url: URL) throws(RouteFault) {
         let text = url.absoluteString

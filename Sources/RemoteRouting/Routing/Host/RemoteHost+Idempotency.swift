@@ -13,15 +13,17 @@ extension RemoteHost {
     ///   - route: The route to send.
     ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
     ///   - type: The type of the value; usually inferred.
-    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
         _ route: some Routable, idempotencyKey: UUID, as type: Value.Type = Value.self
     ) async throws -> sending Value {
+        var keyed = Route(route)
+        keyed.options.idempotencyKey = .key(idempotencyKey.uuidString)
         do {
-            return try await send(Route(route, idempotencyKey), as: type)
-        } catch let error as RemoteError {
-            throw error.ofChange
+            return try await send(keyed, as: type)
+        } catch var error as RemoteError {
+            error.changeKind = error.kindOfChange
+            throw error
         }
     }
 
@@ -36,22 +38,9 @@ extension RemoteHost {
     }
 }
 
-extension Route {
-    fileprivate init(_ route: some Routable, _ key: UUID) {
-        self.init(route)
-        options.idempotencyKey = .key(key.uuidString)
-    }
-}
-
 extension RemoteError {
-    fileprivate var ofChange: RemoteError {
-        var copy = self
-        copy.changeKind = kindOfChange
-        return copy
-    }
-
     /// The kind of failure of a change: permanent only if the same request cannot succeed later, even after a restart.
-    private var kindOfChange: FailureKind {
+    fileprivate var kindOfChange: FailureKind {
         switch code {
         case .interceptorFailed:
             return (underlyingError as? any FailureAdvising)?.failureKind ?? .transient

@@ -63,7 +63,6 @@ final class RecentExchanges: Sendable {
     private static let capacity = 50
     private let state = Lock<(count: Int, ring: [Entry])>((0, []))
 
-    /// Records the beginning of an exchange; returns its number.
     func begin(_ request: HTTPRequest, at now: MonotonicInstant) -> Int {
         let (method, url) = (request.method, request.url)
         return state.withLock { state in

@@ -23,7 +23,6 @@ public struct RemoteResponse<Value> {
         set { ownMetrics = newValue.map { Box($0) } }
     }
     var ownMetrics: Box<ExchangeMetrics>?
-    /// The parts of the exchange that determine how long the response may be reused.
     var exchange: CachedExchange
 
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {

@@ -1,9 +1,7 @@
 internal import Foundation
 internal import RemoteHTTP
 
-/// Decodes the values of successful responses.
-///
-/// An object, because the frame of a waiting caller has room for it.
+/// Decodes the values of successful responses; an object, because the frame of a waiting caller has room for it.
 final class ResponseDecoding: Sendable {
     let response: RemoteResponse<Data>
     private let operation: String

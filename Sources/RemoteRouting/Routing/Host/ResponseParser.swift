@@ -64,13 +64,10 @@ extension RemoteHost {
     func defaults(for options: RouteOptions) -> Headers {
         // An `Accept` among the host's defaults belongs to the host's parser, not to the route's.
         guard options.parser != nil || !defaults.names("Accept") else { return defaults }
-        var all: Headers = ["Accept": (options.parser ?? parser)?.accept ?? "application/json, */*;q=0.1"]
+        // Any type comes last, because an error may be of any type.
+        let accept = (options.parser ?? parser).map { ($0.mediaTypes.map(\.rawValue) + ["*/*;q=0.1"]).joined(separator: ", ") }
+        var all: Headers = ["Accept": accept ?? "application/json, */*;q=0.1"]
         all.append(contentsOf: defaults, except: "Accept")
         return all
     }
-}
-
-extension ResponseParser {
-    /// The media types as an `Accept` value; any type comes last, because an error may be of any type.
-    fileprivate var accept: String { (mediaTypes.map(\.rawValue) + ["*/*;q=0.1"]).joined(separator: ", ") }
 }

@@ -6,7 +6,6 @@ internal import StoreCore
 // the body, and the interceptors of the response.
 
 extension RouteCall {
-    /// Performs one exchange with its redirects, from the permit to the interceptors of the response.
     func exchange(_ original: HTTPRequest) async throws -> HTTPResponse {
         let first = host.requestInterceptors.isEmpty ? original : try await intercepted(original)
         try check(first, madeOf: original)
@@ -159,7 +158,6 @@ extension RouteCall {
         }
     }
 
-    /// Performs one exchange, with the connection options that apply to the request's origin.
     @inline(never)
     private func perform(_ request: HTTPRequest, _ began: MonotonicInstant) async throws -> HTTPResponse {
         let number = host.recent.begin(request, at: began)
@@ -207,7 +205,6 @@ extension RouteCall {
         try? await within(host.time.now.advanced(by: limit), of: host.time) { await response.skipShortBody() }
     }
 
-    /// Records a request that is about to be sent and returns the current moment.
     @inline(never)
     private func willSend(_ request: HTTPRequest, isFirst: Bool) -> MonotonicInstant {
         let now = host.time.now
@@ -250,7 +247,6 @@ extension RouteCall {
         }
     }
 
-    /// Reads the body as far as the call needs it.
     private func delivered(_ arriving: HTTPResponse) async throws -> HTTPResponse {
         var response = arriving
         if !isSuccess(response.status) {
@@ -303,9 +299,7 @@ extension HTTPResponse {
 }
 
 extension HTTPResponse.Body {
-    /// Returns the first bytes, as far as they arrive within a limit, and ends the exchange if there are more.
-    ///
-    /// The limit also ends a body that never ends.
+    /// Returns the first bytes, as far as they arrive within a limit, because the body may never end; ends the exchange if there are more.
     fileprivate func beginning(_ count: Int, within limit: Duration?, of time: any TimeSource) async throws -> Data {
         if let data { return data.prefix(count) }
         let arrived = Lock(Data())

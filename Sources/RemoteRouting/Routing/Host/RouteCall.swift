@@ -11,7 +11,6 @@ internal import StoreCore
 /// because a frame with one reference is smaller than one with host and request. Decisions between two waits are synchronous and not
 /// inlined, so their frames end when they return. They throw `any Error`, because a ``RemoteError`` would need 184 bytes in each frame.
 final class RouteCall: Sendable {
-    /// The form in which the caller receives a successful body.
     enum Delivery: Sendable {
         /// All bytes, within the limit of the host or the route.
         case whole
@@ -27,7 +26,6 @@ final class RouteCall: Sendable {
     let options: RouteOptions
     /// Whether the body, or the connection of a WebSocket, may outlive the call.
     let isStream: Bool
-    /// The cookies of all requests of the call; `nil` without a jar.
     let cookies: CookieCall?
     private let acceptedStatuses: Set<Int>
     let started: MonotonicInstant
@@ -47,18 +45,14 @@ final class RouteCall: Sendable {
         var mayHaveArrivedBefore = false
         /// Whether each sent request may be repeated; interceptors and redirects change methods and fields.
         var mayRepeat = true
-        /// Whether the call waits for a permit of the host.
         var isQueued = false
         /// The fields of the first request of the attempt, if it was redirected.
         var redirectedFields: HTTPFields?
         /// The time at which the last request was sent; `nil` before the first.
         var began: MonotonicInstant?
-        /// The freshness of the redirects that led to the last request.
         var redirects: [RedirectFreshness] = []
     }
 
-    /// Builds the request of a route.
-    ///
     /// Not inlined: the parts of a request would otherwise stay in the caller's frame until the response arrives.
     @inline(never)
     convenience init(
@@ -216,7 +210,7 @@ final class RouteCall: Sendable {
         failure.attempts = attempt
         let now = host.time.now
         guard let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
-        host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
+        host.log?.record(.waiting(delay), request, operation: "\(failure.operation) (attempt \(attempt))")
         return now.advanced(by: delay)
     }
 

@@ -48,7 +48,7 @@ struct PairEncoder {
         case .list(let values): try append(values, named: name, to: &pairs)
         case .fields(let fields):
             for field in fields.elements { try append(field.value, named: "\(name)[\(field.name)]", to: &pairs) }
-        default: pairs.append(Pair(name: name, value: try text(of: value, named: name)))
+        default: pairs.append(Pair(name: name, value: try style.scalar(of: value, named: name).text))
         }
     }
 
@@ -77,18 +77,12 @@ struct PairEncoder {
                 "a comma-separated list may contain only texts, numbers, dates and flags; choose another ParameterStyle.Lists")
         default: break
         }
-        let text = try text(of: value, named: name)
+        let text = try style.scalar(of: value, named: name).text
         guard !text.contains(",") else {
             throw RouteFault(
                 .unsupportedShape, in: "parameter \(name)",
                 "a value of a comma-separated list contains a comma; choose another ParameterStyle.Lists")
         }
         return text
-    }
-
-    private func text(of value: ParameterValue, named name: String) throws(RouteFault) -> String {
-        switch try style.scalar(of: value, named: name) {
-        case .text(let text), .literal(let text): text
-        }
     }
 }

@@ -51,18 +51,13 @@ public struct ParameterStyle: Sendable {
     }
 }
 
-enum ParameterScalar: Equatable {
-    case text(String)
-    /// Digits and signs, which JSON writes without quotes.
-    case literal(String)
-}
-
 extension ParameterStyle {
-    func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> ParameterScalar {
+    /// Returns the text of a single value, and whether JSON writes it without quotes.
+    func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> (text: String, isLiteral: Bool) {
         switch value.kind {
-        case .text(let text): return .text(text)
-        case .flag(let flag): return .literal(flag ? "true" : "false")
-        case .integer(let digits), .fraction(let digits): return .literal(digits)
+        case .text(let text): return (text, false)
+        case .flag(let flag): return (flag ? "true" : "false", true)
+        case .integer(let digits), .fraction(let digits): return (digits, true)
         case .date(let date): return try scalar(of: date, name: name)
         case .notFinite:
             throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can parse; leave it out")
@@ -71,7 +66,7 @@ extension ParameterStyle {
         }
     }
 
-    private func scalar(of date: Date, name: String) throws(RouteFault) -> ParameterScalar {
+    private func scalar(of date: Date, name: String) throws(RouteFault) -> (text: String, isLiteral: Bool) {
         guard let dates else {
             throw RouteFault(
                 .noDateStrategy, in: "parameter \(name)",
@@ -81,11 +76,11 @@ extension ParameterStyle {
         // Larger values need years of more than four digits and could overflow the arithmetic.
         guard abs(seconds) < 2.5e11 else { throw RouteFault(.notFinite, in: "parameter \(name)", "the date is out of range; check it") }
         switch dates {
-        case .iso8601: return .text(RFC3339.format(date))
-        case .secondsSince1970: return .literal(String(Int64(seconds.rounded(.down))))
-        case .millisecondsSince1970: return .literal(String(Int64((seconds * 1000).rounded(.down))))
-        case .http: return .text(HTTPDate.format(date))
-        case .custom(let write): return .text(write(date))
+        case .iso8601: return (RFC3339.format(date), false)
+        case .secondsSince1970: return (String(Int64(seconds.rounded(.down))), true)
+        case .millisecondsSince1970: return (String(Int64((seconds * 1000).rounded(.down))), true)
+        case .http: return (HTTPDate.format(date), false)
+        case .custom(let write): return (write(date), false)
         }
     }
 }

@@ -32,9 +32,10 @@ struct PathCheck {
                 index += 1
                 continue
             }
-            guard let escaped = bytes.escape(at: index) else {
+            guard index + 2 < bytes.count, let high = bytes[index + 1].hexValue, let low = bytes[index + 2].hexValue else {
                 return PathCheck.forbidden("a percent sign is not followed by two hexadecimal digits; write %25, or interpolate the text")
             }
+            let escaped = high << 4 | low
             if escaped.isControl || escaped == UInt8(ascii: "\\") { return PathCheck.fault(ofLiteral: escaped) }
             index += 3
         }

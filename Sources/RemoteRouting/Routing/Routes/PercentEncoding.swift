@@ -38,13 +38,3 @@ enum PercentEncoding {
         return String(decoding: output, as: UTF8.self)
     }
 }
-
-extension Collection<UInt8> {
-    func escape(at start: Index) -> UInt8? {
-        guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,
-            let low = index(start, offsetBy: 2, limitedBy: endIndex), low != endIndex,
-            let upper = self[high].hexValue, let lower = self[low].hexValue
-        else { return nil }
-        return upper << 4 | lower
-    }
-}

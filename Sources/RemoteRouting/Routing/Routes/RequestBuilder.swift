@@ -27,7 +27,9 @@ package struct RequestBuilder: Sendable {
         let options = route.options
         let method = route.method
         let style = options.parameterStyle ?? parameterStyle
-        try check(method)
+        guard method.rawValue.uppercased() != "CONNECT" else {
+            throw RouteFault(.unsupportedMethod, in: "method", "CONNECT opens a tunnel instead of an exchange; use another method")
+        }
         let url = try address(of: route, options, style)
         let body = try BodyEncoder(style: style, makeJSONEncoder: makeJSONEncoder).encode(route.body)
         try check(body.body, allowedBy: method)
@@ -35,14 +37,6 @@ package struct RequestBuilder: Sendable {
         var request = HTTPRequest(method: method, url: url, fields: fields, body: body.body)
         request.route = route
         return request
-    }
-
-    // MARK: Method and body
-
-    private func check(_ method: HTTPMethod) throws(RouteFault) {
-        guard method.rawValue.uppercased() != "CONNECT" else {
-            throw RouteFault(.unsupportedMethod, in: "method", "CONNECT opens a tunnel instead of an exchange; use another method")
-        }
     }
 
     private func check(_ body: HTTPBody, allowedBy method: HTTPMethod) throws(RouteFault) {
@@ -58,8 +52,6 @@ package struct RequestBuilder: Sendable {
         }
     }
 
-    // MARK: Address
-
     private func address(of route: some Routable, _ options: RouteOptions, _ style: ParameterStyle) throws(RouteFault) -> URL {
         let target = try origin.at(port: options.port)
         if let address = options.target { return try address.resolved(at: target) }
@@ -72,8 +64,6 @@ package struct RequestBuilder: Sendable {
         if let query = try PairEncoder(style: style).query(of: route.query) { text += "?" + query }
         return try target.url(text)
     }
-
-    // MARK: Fields
 
     private func fields(of headers: Headers, _ options: RouteOptions, _ type: MimeType?) throws(RouteFault) -> HTTPFields {
         var own: Headers = [:]

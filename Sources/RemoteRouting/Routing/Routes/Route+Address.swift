@@ -9,7 +9,6 @@ package enum RouteTarget: Sendable {
     case link(String, from: URL)
     case address(URL)
 
-    /// Returns the URL at an origin; throws ``RouteFault/Code/foreignOrigin`` if the address is malformed or has another origin.
     func resolved(at origin: WebOrigin) throws(RouteFault) -> URL {
         let reference: OriginReference
         switch self {

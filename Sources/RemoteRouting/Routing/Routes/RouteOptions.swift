@@ -45,7 +45,6 @@ public struct RouteOptions: Sendable {
     /// The values that travel with the route to interceptors, transports and logs.
     public var tags = RouteTags()
 
-    /// An address within the host's origin, which replaces base path, path and query.
     package var target: RouteTarget?
 
     /// Whether the request is conditional, so that 304 is a success.

@@ -29,9 +29,11 @@ struct CacheNotes: Codable, Hashable, Sendable {
             // Longer fields are no use for a cache; without them, a 304 counts on its own.
             if !lines.isEmpty, lines.byteCount <= CacheNotes.textLimit { fields[name] = lines }
         }
-        let names = exchange.selectingNames
+        let varied = exchange.variedNames ?? ["*"]
+        let names: Set<String> = varied.contains("*") ? ["*"] : varied
+        let request = exchange.redirectedFields ?? exchange.request
         if !names.isEmpty {
-            selection = Dictionary(names.map { ($0, CacheNotes.digest(of: $0, in: exchange.selecting)) }) { first, _ in first }
+            selection = Dictionary(uniqueKeysWithValues: names.map { ($0, CacheNotes.digest(of: $0, in: request)) })
         }
     }
 
@@ -87,12 +89,6 @@ extension CachedExchange {
         guard lines.byteCount <= CacheNotes.textLimit else { return nil }
         let varied = lines.fieldNames.subtracting(["", "accept-encoding"])
         return varied.count <= CacheNotes.nameLimit ? varied : nil
-    }
-
-    /// The names of the request fields that selected the response; `*` alone if any field may have selected it.
-    var selectingNames: [String] {
-        guard let names = variedNames, !names.contains("*") else { return ["*"] }
-        return names.sorted()
     }
 
     /// The same exchange with the stored fields that its 304 did not replace (RFC 9111 §3.2, §4.3.4).

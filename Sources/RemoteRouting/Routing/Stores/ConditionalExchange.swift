@@ -21,12 +21,15 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         // A 304 to an unsafe request does not say that the server did nothing, so it must not be sent again (H7).
         let isRead = request.method == .get || request.method == .head
         request.options.isConditional = isRead
-        var isConditional = false
+        // The validator, if the request has its conditions.
+        var known: Validator?
         if let validator, isRead {
-            isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
+            var headers = request.headers
+            headers.removeConditions()
+            if headers.append(conditionsOf: validator, now: host.time.date) { (request.headers, known) = (headers, validator) }
         }
-        let result = try await exchange(request, confirming: isConditional ? validator : nil)
-        if case .notModified(_, _, let response) = result, !isConditional || !response.exchange.redirects.isEmpty {
+        let result = try await exchange(request, confirming: known)
+        if case .notModified(_, _, let response) = result, known == nil || !response.exchange.redirects.isEmpty {
             // The last request had no validator of the store, so a broken cache or the route's own condition caused the 304. Requests the
             // content without conditions.
             request.headers.removeConditions()
@@ -66,15 +69,6 @@ extension HTTPFields {
 }
 
 extension Headers {
-    /// Replaces the route's conditions with those of a store; returns whether there are any, and otherwise keeps the fields.
-    fileprivate mutating func replace(withConditionsOf validator: Validator, now: Date) -> Bool {
-        var others = self
-        others.removeConditions()
-        guard others.append(conditionsOf: validator, now: now) else { return false }
-        self = others
-        return true
-    }
-
     fileprivate mutating func removeConditions() {
         for name in conditionNames { remove(name) }
     }

@@ -17,8 +17,6 @@ extension Freshness {
     /// ```
     ///
     /// Use it in custom fetchers; the fetchers of ``RemoteHost`` call it too. Lifetimes count from the arrival of the response.
-    ///
-    /// - Parameter response: A response of a ``RemoteHost``.
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
     init(of exchange: CachedExchange) {
@@ -128,9 +126,7 @@ extension CachedExchange {
 struct CachedExchange: Sendable {
     var request: HTTPFields
     var response: HTTPFields
-    /// The time at which the request was sent, on the wall clock.
     var requestedAt: Date
-    /// The time at which the response head arrived, on the wall clock.
     var respondedAt: Date
     /// The names, in lower case, of fields that credentials and interceptors wrote; the store's key does not cover them.
     var changingFields: Set<String>
@@ -140,8 +136,6 @@ struct CachedExchange: Sendable {
     /// Whether the response is a part that was not requested, which must not be stored as the whole (RFC 9111 §3.3).
     var isPart = false
     var redirects: [RedirectFreshness] = []
-
-    var selecting: HTTPFields { redirectedFields ?? request }
 }
 
 struct RedirectFreshness: Sendable {

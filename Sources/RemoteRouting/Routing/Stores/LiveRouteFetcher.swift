@@ -27,12 +27,9 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
     let route: @Sendable (Param) -> any Routable
     let read: @Sendable (ServerSentEvent) throws -> LiveValue<Content>?
 
-    /// Follows the events of a key's route.
+    /// Follows the events of a key's route in one connection, after the event with the id in `Validator.entityTag`.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - last: The id of the last known event, as `Validator.entityTag`.
-    /// - Returns: The values of one connection. Reading throws ``RemoteError``. Canceling the task ends the connection.
+    /// Reading throws ``RemoteError``. Canceling the task ends the connection.
     public func values(param: Param, after last: Validator?) -> Values {
         Values(
             events: RemoteEvents(host: host, route: route(param), lastEventID: last?.entityTag ?? ""), read: read,
@@ -45,7 +42,8 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
     ///   - validator: The validator of the saved version.
     ///   - param: The key.
     public func accepts(_ validator: Validator, param: Param) async -> Bool {
-        await RemoteEvents(host: host, route: route(param), lastEventID: "").accepts(validator)
+        let events = RemoteEvents(host: host, route: route(param), lastEventID: "")
+        return await validator.fits { try events.call(at: host, lastEventID: "") }
     }
 
     /// The values that the fetcher reads from the events of one stream.
@@ -176,7 +174,6 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
 extension LiveRouteFetcher.Values.Iterator: Sendable {}
 
 extension LiveValue where Content: Decodable {
-    /// The whole content, from the JSON of an event or a message.
     init(json: Data, by decoder: JSONDecoder, of part: String) throws {
         do {
             self = .content(try decoder.decode(Content.self, from: json))

@@ -24,12 +24,9 @@ public struct LiveSocketFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     let greeting: @Sendable (Param, Validator?) throws -> [WebSocket.Message]
     let read: @Sendable (WebSocket.Message) throws -> LiveValue<Content>?
 
-    /// Follows the messages of a key's socket.
+    /// Follows the messages of a key's socket in one connection; the greeting receives the validator of the store's version.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - last: The validator of the store's version, for the greeting.
-    /// - Returns: The values of one connection. Reading throws ``RemoteError``. Canceling the task ends the connection.
+    /// Reading throws ``RemoteError``. Canceling the task ends the connection.
     public func values(param: Param, after last: Validator?) -> Values { Values(fetcher: self, param: param, last: last) }
 
     /// The values that the fetcher reads from the messages of one socket.

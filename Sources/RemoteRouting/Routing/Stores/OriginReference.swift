@@ -20,8 +20,6 @@ package struct OriginReference: Hashable, Sendable {
     }
 
     /// Resolves a link of a response (RFC 3986 §5.2), and removes its origin.
-    ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the link leads to another origin or is malformed.
     package init(link: String, from base: URL, at origin: WebOrigin) throws(RouteFault) {
         guard let url = WebAddress.resolve(link, from: base), WebOrigin(of: url) == origin else { throw OriginReference.refused }
         let target = URIReference(url.absoluteString)
@@ -29,9 +27,6 @@ package struct OriginReference: Hashable, Sendable {
     }
 
     /// Creates the reference of an address that the app holds, so that a segment may be the escaped name of any file.
-    ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has another origin, is malformed, or has a segment `.` or `..` with an
-    ///   escaped dot.
     package init(address: URL, at origin: WebOrigin) throws(RouteFault) {
         guard let url = WebAddress.resolve(address.absoluteString, from: address), WebOrigin(of: url) == origin else {
             throw OriginReference.refused
@@ -47,8 +42,6 @@ package struct OriginReference: Hashable, Sendable {
     }
 
     /// Creates the reference of an address that the program has chosen, so that its segments may look like encoded dots or slashes.
-    ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the address has a character that cannot be sent.
     package init(chosen address: URIReference) throws(RouteFault) {
         let path = address.path.isEmpty ? "/" : address.path
         let text = WebAddress.escaped(address.query.map { "\(path)?\($0)" } ?? path)

@@ -11,7 +11,6 @@ extension RemoteHost {
     /// - Parameters:
     ///   - type: The type of the list's elements; each page is an array of them.
     ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
-    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
@@ -32,7 +31,6 @@ extension RemoteHost {
     ///   - type: The type to decode.
     ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
     ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
-    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
@@ -44,7 +42,7 @@ extension RemoteHost {
             return page
         } request: { param, cursor in
             var page = Route(route(param))
-            if let cursor { page.options.target = .page(try self.reference(cursor.value)) }
+            if let cursor { page.options.target = .page(try self.checked(.build) { try OriginReference(kept: cursor.value) }) }
             return page
         } links: {
             try self.links(of: $0, $1)
@@ -70,7 +68,6 @@ extension RemoteHost {
     ///   - next: Returns the cursor of the next page; `nil` or empty if there is none.
     ///   - prev: Returns the cursor of the previous page; `nil` or empty if there is none.
     ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
-    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         next: @escaping @Sendable (_ page: Body) -> String?, prev: @escaping @Sendable (_ page: Body) -> String? = { _ in nil },
@@ -106,7 +103,6 @@ extension RemoteHost {
     ///     the code ``RemoteError/Code/undecodable`` and the error as ``RemoteError/underlyingError``. If the route has an
     ///     ``RouteOptions/accept``, the media type is checked first.
     ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
-    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Sendable>(
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Page<Element>,
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
@@ -142,7 +138,6 @@ extension RemoteHost {
     ///   - first: The number of the first page, such as 0 or 1.
     ///   - size: The number of elements of a full page; with `nil`, a short page does not end the list.
     ///   - route: Returns the route of a page.
-    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable
@@ -202,10 +197,11 @@ private struct PageNumber {
         (self.number, digestBefore) = (next, digest)
     }
 
-    /// Parses a key, which may be from an earlier run.
-    init?(key: String) {
+    init(key: String) throws(RouteFault) {
         let parts = key.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let number = Int(parts[0]) else { return nil }
+        guard parts.count == 2, let number = Int(parts[0]) else {
+            throw RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list")
+        }
         (self.number, digestBefore) = (number, String(parts[1]))
     }
 
@@ -230,40 +226,29 @@ extension RemoteHost {
         }
     }
 
-    private func reference(_ key: String) throws(RemoteError) -> OriginReference {
-        do throws(RouteFault) {
-            return try OriginReference(kept: key)
-        } catch {
-            throw self.error(for: error, .build)
-        }
-    }
-
-    private func number(_ key: String) throws(RemoteError) -> PageNumber {
-        if let number = PageNumber(key: key) { return number }
-        throw error(for: RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list"), .build)
-    }
+    private func number(_ key: String) throws -> PageNumber { try checked(.build) { try PageNumber(key: key) } }
 
     /// Returns the keys of the pages beside a response's own one, from its `Link` fields.
-    private func links(of response: RemoteResponse<Data>, _ route: Route) throws(RemoteError) -> (next: String?, prev: String?) {
-        let next = try key(of: response.fields.link("next"), in: response, of: route)
-        // Some servers still send the older relation name.
-        return (next, try key(of: response.fields.link("prev") ?? response.fields.link("previous"), in: response, of: route))
-    }
-
-    private func key(of link: String?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
-        guard let link else { return nil }
-        do throws(RouteFault) {
+    private func links(of response: RemoteResponse<Data>, _ route: Route) throws -> (next: String?, prev: String?) {
+        func key(_ link: String?) throws -> String? {
+            guard let link else { return nil }
             let origin = try configuration.origin().at(port: route.options.port)
             return try OriginReference(link: link, from: response.url, at: origin).text
-        } catch {
-            throw self.error(for: error, .decode)
+        }
+        return try checked(.decode) {
+            // Some servers still send the older relation name.
+            (next: try key(response.fields.link("next")), prev: try key(response.fields.link("prev") ?? response.fields.link("previous")))
         }
     }
 
-    /// Returns the error that a store's caller receives for a malformed page key or page link.
-    private func error(for fault: RouteFault, _ stage: RemoteError.Stage) -> RemoteError {
-        RemoteError(
-            stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(configuration.name)", fault.message,
-            underlyingError: fault)
+    /// Converts the fault of a page key or page link to the error that a store's caller receives.
+    private func checked<Value>(_ stage: RemoteError.Stage, _ make: () throws -> Value) throws -> Value {
+        do {
+            return try make()
+        } catch let fault as RouteFault {
+            throw RemoteError(
+                stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(configuration.name)", fault.message,
+                underlyingError: fault)
+        }
     }
 }

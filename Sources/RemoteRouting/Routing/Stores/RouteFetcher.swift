@@ -26,15 +26,11 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     let exchange: ConditionalExchange<Content>
     let route: @Sendable (Param) -> any Routable
 
-    /// Sends the route of a key.
+    /// Sends the route of a key, and returns new content or the confirmation of the store's version.
     ///
-    /// - Parameters:
-    ///   - param: The key.
-    ///   - validator: The validator of the store's version.
-    /// - Returns: New content, or the confirmation of the store's version.
     /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
-        try await response(param, validator).result
+        try await respond(to: .content(param, revalidating: validator)).result
     }
 
     /// Responds to a request with a conditional fetch; throws the same errors as `fetch(param:revalidating:)`.
@@ -45,10 +41,6 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
         guard case .content(let param, let validator) = request else {
             throw StoreError(.noSuchPage, "fetching a page: this fetcher has no pages; use RemoteHost.pages")
         }
-        return try await response(param, validator)
-    }
-
-    private func response(_ param: Param, _ validator: Validator?) async throws -> OriginResponse<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response):
             // A 206 with a range of bytes has the whole content, because any other was refused.
@@ -71,11 +63,8 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
 extension RemoteHost {
     /// Returns whether the request of a route has the values of all fields that selected a saved version (RFC 9111 §4.1).
     ///
-    /// Fetchers of your own call it in `accepts(_:param:)`. Request interceptors run, because they may write such a field; nothing is sent.
-    ///
-    /// - Parameters:
-    ///   - validator: The validator of the saved version, from a response of this host.
-    ///   - route: The route that would fetch the version.
+    /// Fetchers of your own call it in `accepts(_:param:)`, with a validator from a response of this host. Request interceptors run,
+    /// because they may write such a field; nothing is sent.
     public func accepts(_ validator: Validator, for route: some Routable) async -> Bool {
         await validator.fits { try RouteCall(route, at: self, .whole) }
     }

@@ -121,7 +121,6 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 ///     query: ["after": cursor?.next, "before": cursor?.prev])
 /// ```
 public struct PageCursor: Hashable, Sendable {
-    /// The side of the list that the page is added to.
     let direction: PageDirection
     /// The cursor as the API sent it.
     public let value: String

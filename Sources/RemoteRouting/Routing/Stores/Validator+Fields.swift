@@ -10,13 +10,10 @@ extension Validator {
     /// ```swift
     /// let etag = Validator(of: response)?.entityTag
     /// ```
-    ///
-    /// - Parameter response: A response of a ``RemoteHost``.
     public init?(of response: RemoteResponse<some Any>) {
         self.init(Validator(of: response.fields, now: response.exchange.respondedAt), notesOf: response.exchange)
     }
 
-    /// Creates a validator from verbatim header fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     package init?(of fields: HTTPFields, now: Date) {
         let tags = fields.values(of: "ETag")
         let dates = fields.values(of: "Last-Modified")
@@ -27,9 +24,7 @@ extension Validator {
         if entityTag == nil, lastModified == nil { return nil }
     }
 
-    /// Whether a text is an entity tag (RFC 9110 §8.8.3).
-    ///
-    /// Other texts, such as `*`, would have another meaning in a condition.
+    /// Whether a text is an entity tag (RFC 9110 §8.8.3); others, such as `*`, would have another meaning in a condition.
     static func isEntityTag(_ text: String) -> Bool {
         var bytes = text.utf8[...]
         if bytes.starts(with: "W/".utf8) { bytes = bytes.dropFirst(2) }
@@ -43,15 +38,9 @@ extension Headers {
     ///
     /// Sends both fields, because a server that supports entity tags ignores the date.
     mutating func append(conditionsOf validator: Validator, now: Date) -> Bool {
-        var isConditional = false
-        if let tag = validator.entityTag, Validator.isEntityTag(tag) {
-            append("If-None-Match", tag)
-            isConditional = true
-        }
-        if let date = validator.lastModified, HTTPDate.parse(date, now: now) != nil {
-            append("If-Modified-Since", date)
-            isConditional = true
-        }
-        return isConditional
+        let count = lines.count
+        if let tag = validator.entityTag, Validator.isEntityTag(tag) { append("If-None-Match", tag) }
+        if let date = validator.lastModified, HTTPDate.parse(date, now: now) != nil { append("If-Modified-Since", date) }
+        return lines.count > count
     }
 }

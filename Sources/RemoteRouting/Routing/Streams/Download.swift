@@ -84,21 +84,19 @@ private struct Download: Sendable {
         while true {
             let before = part.length
             do {
-                switch try await once(plain, into: &part, in: folder) {
-                case .complete(var response):
+                if var response = try await once(plain, into: &part, in: folder) {
                     response.attempts = attempt
                     return response
-                case .incomplete:
-                    if part.length - before < 4_096 { shortParts += 1 }
+                }
+                let received = part.length - before
+                if received > 0 {
+                    if received < 4_096 { shortParts += 1 }
                     guard shortParts < 100 else {
                         throw plain.error(
                             .transport, .wrongRange, plain.request,
                             "the server sent 100 parts of less than 4 096 bytes; check the server, then download again to continue")
                     }
                     attempt = 1
-                case .unusable:
-                    // The next request is for the whole file, because the note is removed.
-                    break
                 }
             } catch var error as RemoteError {
                 error.attempts = attempt
@@ -117,16 +115,14 @@ private struct Download: Sendable {
         }
     }
 
-    private enum Attempt {
-        case complete(RemoteResponse<URL>)
-        /// A part was appended that is not known to be the last: the next one must be requested.
-        case incomplete
-        /// The partial file is unusable: the whole file must be requested.
-        case unusable
-    }
-
-    private func once(_ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle) async throws -> Attempt {
-        let known = try state(of: &part, for: plain.request)
+    /// Makes one attempt; returns `nil` if a part was appended that may not be the last, or if the whole file must be requested.
+    private func once(
+        _ plain: RouteCall, into part: inout PartialFile, in folder: DirectoryHandle
+    ) async throws -> RemoteResponse<URL>? {
+        let known = try part.note(DownloadState.self).flatMap { state in
+            state.mayResume(from: plain.request.url.absoluteString) && DownloadDecision.isStrong(state.validator, now: host.time.date)
+                ? state : nil
+        }
         if known == nil { try part.restart() }
         let offset = part.length > 0 ? Int64(part.length) : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
@@ -153,13 +149,14 @@ private struct Download: Sendable {
             try await write(call, response, to: &part, end: end, total: total)
             // A server may send less than the rest of the file (RFC 9110 §15.3.7). Without the total, the digest may prove the end.
             if end != total {
-                guard let digest, try part.digest().hex == digest else { return .incomplete }
+                guard let digest, try part.digest().hex == digest else { return nil }
             }
         case .complete:
             break
         case .askAgain:
+            // The next request is for the whole file, because the note is removed.
             try part.forget()
-            return .unusable
+            return nil
         case .refuse(let message):
             // The server would repeat its response to the same range, so the next call requests the whole file.
             try part.forget()
@@ -172,7 +169,7 @@ private struct Download: Sendable {
         try folder.rename(partName, to: folder, as: target.lastPathComponent)
         try part.forget()
         if let onDigest, let found { onDigest(found) }
-        return .complete(response.map(target))
+        return response.map(target)
     }
 
     private func write(
@@ -216,13 +213,5 @@ private struct Download: Sendable {
             .decode, .wrongDigest, call.sentRequest,
             "the file has the digest \(found) instead of \(digest), and was discarded; check the digest, then download again",
             status: response.status, fields: response.fields)
-    }
-
-    /// Returns the state of the partial file if it is one from which the request may resume.
-    private func state(of part: inout PartialFile, for request: HTTPRequest) throws -> DownloadState? {
-        guard let state = try part.note(DownloadState.self), state.mayResume(from: request.url.absoluteString),
-            DownloadDecision.isStrong(state.validator, now: host.time.date)
-        else { return nil }
-        return state
     }
 }

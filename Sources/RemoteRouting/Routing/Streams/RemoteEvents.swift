@@ -2,14 +2,10 @@ internal import Foundation
 internal import RemoteHTTP
 internal import StoreCore
 
-/// The server-sent events of a route, across reconnections.
+/// The server-sent events of a route, across reconnections (H20).
 ///
-/// The sequence reconnects where repeating the request is safe (H7). The delay grows with each connection without an event as in
-/// ``RemoteHost/retry``; the policy's number of attempts does not apply. It is at least the delay that the server requested, within the
-/// policy's limit, or three seconds. After a connection without events, it is at least one second.
-///
-/// A response with status 204 ends the sequence. The sequence fails if a response has another status or another media type, except for the
-/// transient statuses of H7.
+/// The delay is at least the one that the server requested, within the policy's limit, or three seconds. After a connection without events,
+/// it is at least one second.
 struct RemoteEvents: AsyncSequence, Sendable {
     let host: RemoteHost
     let route: any Routable
@@ -143,8 +139,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         guard response.status == 200 || response.status == 204 else {
             throw call.error(
                 .status, .badStatus, call.request, "the status is \(response.status) instead of 200; check the route",
-                status: response.status,
-                fields: response.fields)
+                status: response.status, fields: response.fields)
         }
         let type = response.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
         guard response.status == 204 || type?.essence == MimeType.eventStream.essence else {
@@ -156,7 +151,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
 
-    private func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
+    func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
         let plain = try RouteCall(route, at: host, .stream())
         return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
@@ -166,9 +161,6 @@ struct RemoteEvents: AsyncSequence, Sendable {
             if !id.isEmpty { try fields.set("Last-Event-ID", id) }
         }
     }
-
-    /// Returns whether a saved version fits the request of a connection (RFC 9111 §4.1).
-    func accepts(_ validator: Validator) async -> Bool { await validator.fits { try call(at: host, lastEventID: "") } }
 }
 
 extension RemoteBytes.AsyncIterator {
@@ -185,9 +177,6 @@ extension RemoteBytes.AsyncIterator {
         }
     }
 }
-
-@available(*, unavailable)
-extension RemoteEvents.AsyncIterator: Sendable {}
 
 extension RemoteHost {
     /// Returns the server-sent events of a route, reconnecting where repeating the request is safe (HTML standard §9.2).

@@ -24,8 +24,6 @@ final class SocketConnection: Sendable {
         var isFull: Bool { (bytes > 65_536 || messages.count > 256) && !isClosing && end == nil }
     }
 
-    private static let closingLimit = Duration.seconds(5)
-
     private let link: any SocketLink
     private let body: HTTPResponse.Body
     private let call: RouteCall
@@ -149,6 +147,11 @@ final class SocketConnection: Sendable {
     // MARK: Closing
 
     func close(_ code: UInt16, _ reason: String) async throws {
+        guard SocketEvent.isCloseCode(code), reason.utf8.count <= 123 else {
+            throw call.error(
+                .build, .invalidRoute, call.sentRequest,
+                "the code \(code) is never sent, or the reason has more than 123 bytes; use 1000 or 3000 to 4999, and less text")
+        }
         do {
             try await withClosingLimit { [self] in
                 await sendClose(code, reason)
@@ -181,13 +184,7 @@ final class SocketConnection: Sendable {
 
     private func withClosingLimit(_ operation: @escaping @Sendable () async throws -> Void) async throws {
         let time = call.host.time
-        try await within(time.now.advanced(by: SocketConnection.closingLimit), of: time, operation)
-    }
-
-    // MARK: Errors
-
-    func error(_ stage: RemoteError.Stage, _ code: RemoteError.Code, _ message: String) -> RemoteError {
-        call.error(stage, code, call.sentRequest, message)
+        try await within(time.now.advanced(by: .seconds(5)), of: time, operation)
     }
 
     private func explain(_ error: any Error) -> RemoteError { call.error(for: error, call.sentRequest) }

@@ -117,11 +117,6 @@ public final class WebSocket: AsyncSequence, Sendable {
     /// - Throws: ``RemoteError``, with ``RemoteError/Code/invalidRoute`` for another code or a longer reason. Canceling the task ends the
     ///   connection at once.
     public func close(code: CloseCode = .normal, reason: String = "") async throws {
-        guard SocketEvent.isCloseCode(code.rawValue), reason.utf8.count <= 123 else {
-            throw connection.error(
-                .build, .invalidRoute,
-                "the code \(code.rawValue) is never sent, or the reason has more than 123 bytes; use 1000 or 3000 to 4999, and less text")
-        }
         try await connection.close(code.rawValue, reason)
     }
 
@@ -164,7 +159,6 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route, with the method GET and without a body. An https host uses `wss`, an http host `ws`.
     ///   - options: The settings of the socket.
-    /// - Returns: The open socket.
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/badStatus`` and the status if the server refuses the handshake, and with
     ///   ``RemoteError/Code/unsupported`` if the transport opens no WebSockets.
     public func webSocket(for route: some Routable, options: WebSocket.Options = WebSocket.Options()) async throws -> WebSocket {

@@ -54,7 +54,6 @@ public struct Cookie: Hashable, Sendable, Codable {
         return name.utf8.elementsEqual(other.name.utf8) && path.utf8.elementsEqual(other.path.utf8)
     }
 
-    /// Whether the expiry date has passed; a cookie without one lasts for the session.
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 }
 

@@ -8,7 +8,6 @@ struct CookieDate {
     private var month: Int?
     private var year: Int?
 
-    /// Returns the date in UTC; `nil` if a part is missing or the parts form no valid date.
     static func parse(_ text: some Sequence<UInt8>) -> Date? {
         var date = CookieDate()
         var token: [UInt8] = []

@@ -102,11 +102,9 @@ public final class CookieJar: Sendable {
     /// try await jar.set(["sid=\(id); Path=/; Secure; HttpOnly"], from: page)
     /// ```
     ///
-    /// All rules for received cookies apply, so a cookie that the server could not set is ignored.
+    /// The lines are values of `Set-Cookie` fields. All rules for received cookies apply, so a cookie that the server could not set is
+    /// ignored.
     ///
-    /// - Parameters:
-    ///   - lines: Values of `Set-Cookie` fields.
-    ///   - url: The address that the cookies belong to.
     /// - Throws: ``RemoteError/Code/invalidRoute`` for an address that is neither http nor https; `StoreError.Code.closed` if the scope is
     ///   closed; `CancellationError` if the task is canceled while the cookies load.
     public func set(_ lines: [String], from url: URL) async throws {
@@ -114,13 +112,7 @@ public final class CookieJar: Sendable {
             throw RemoteError(
                 .build, .invalidRoute, operation: "setting cookies", "the address is neither http nor https; pass the address of the page")
         }
-        let generation = state.read { $0.generation }
-        try await load(request)
-        let now = time.date
-        let isClosed = update { state in
-            if state.generation == generation, !state.isClosed { state.storage.receive(lines, from: request, now: now) }
-            return state.isClosed
-        }
+        let isClosed = try await call().store(lines, from: request)
         if isClosed { throw StoreError(.closed, "setting cookies: the scope of the jar is closed; make a new jar") }
     }
 
@@ -169,12 +161,10 @@ public final class CookieJar: Sendable {
 
     // MARK: Calls of a host
 
-    /// Begins a call; if the jar is cleared later, the call's responses set no cookies.
     func call() -> CookieCall {
         CookieCall(jar: self, generation: state.read { $0.generation })
     }
 
-    /// Waits until the cookies of a request's domains are in memory.
     fileprivate func load(_ request: CookieRequest) async throws {
         let domains: [String]? = update { state in
             guard !state.isClosed else { return nil }
@@ -272,10 +262,7 @@ struct CookieCall: Sendable {
     /// The jar's generation when the call began. After the jar is cleared, the call neither sends nor sets cookies.
     let generation: UInt64
 
-    /// Returns the value of a request's `Cookie` field; `nil` if no cookie matches.
-    ///
-    /// - Parameter hops: The URLs that redirected to the request, in order.
-    /// - Throws: `CancellationError` if the task is canceled while the cookies load.
+    /// Returns the value of a request's `Cookie` field after redirects from these URLs; `nil` if no cookie matches.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
         guard let request = CookieRequest(url) else { return nil }
         try await jar.load(request)
@@ -287,15 +274,19 @@ struct CookieCall: Sendable {
         }
     }
 
-    /// Stores the cookies of a response or redirect; the next request carries them.
     func receive(_ lines: [String], from url: URL) async {
         guard !lines.isEmpty, let request = CookieRequest(url) else { return }
         // If the task is canceled before the record loads, the next save would overwrite that record.
-        guard (try? await jar.load(request)) != nil else { return }
+        _ = try? await store(lines, from: request)
+    }
+
+    /// Stores cookies, unless the jar was cleared or closed after the call began; returns whether it is closed.
+    fileprivate func store(_ lines: [String], from request: CookieRequest) async throws -> Bool {
+        try await jar.load(request)
         let now = jar.time.date
-        jar.update { state in
-            guard state.generation == generation, !state.isClosed else { return }
-            state.storage.receive(lines, from: request, now: now)
+        return jar.update { state in
+            if state.generation == generation, !state.isClosed { state.storage.receive(lines, from: request, now: now) }
+            return state.isClosed
         }
     }
 }

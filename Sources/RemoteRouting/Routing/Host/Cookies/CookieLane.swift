@@ -17,9 +17,8 @@ struct CookieLane: Sendable {
     /// The domains that have been loaded, or set in memory.
     private var known: Set<String> = []
     private var missed: Set<String> = []
+    /// The domains to load, also those requested before the list is complete.
     private var toLoad: [String] = []
-    /// The domains requested before the list is complete.
-    private var early: [String] = []
 
     /// The number of a change and, after a failed save, the failure.
     private struct Unsaved {
@@ -39,10 +38,8 @@ struct CookieLane: Sendable {
 
     // MARK: Requests
 
-    /// Requests the records of domains, after the list of all domains.
     mutating func want(_ domains: [String]) {
         if listing == .needed { listing = .wanted }
-        guard isListed else { return early.append(contentsOf: domains.filter { !early.contains($0) }) }
         for domain in domains where missed.remove(domain) != nil || !isKnown(domain) {
             if running != .load(domain), !toLoad.contains(domain) { toLoad.append(domain) }
         }
@@ -66,7 +63,6 @@ struct CookieLane: Sendable {
             && domains.allSatisfy { !toLoad.contains($0) && running != .load($0) && (isKnown($0) || missed.contains($0)) }
     }
 
-    /// Whether all listed records are loaded.
     var isWholeReady: Bool {
         guard isListed, toLoad.isEmpty else { return false }
         if case .load = running { return false }
@@ -75,7 +71,6 @@ struct CookieLane: Sendable {
 
     private var isListed: Bool { listing == .complete || listing == .impossible }
 
-    /// Whether the cacher has listed its domains and loaded their records.
     var isComplete: Bool { listing == .complete && missed.isEmpty }
 
     mutating func changed(_ domains: Set<String>) {
@@ -92,7 +87,7 @@ struct CookieLane: Sendable {
     mutating func clear() -> Int {
         clearsWanted += 1
         listing = .complete
-        (known, missed, toLoad, early, unsaved) = ([], [], [], [], [:])
+        (known, missed, toLoad, unsaved) = ([], [], [], [:])
         return clearsWanted
     }
 
@@ -143,13 +138,13 @@ struct CookieLane: Sendable {
         running = nil
         guard listing == .wanted else { return }
         listing = domains == nil ? .impossible : .complete
+        guard let domains else { return }
         // Each record on the list is loaded again, and a domain that is not on it has no record.
-        if domains != nil { missed = [] }
-        let listed = Set(domains ?? early).subtracting(known)
+        missed = []
+        let listed = Set(domains).subtracting(known)
         // Loads the domains that callers are waiting for first.
-        toLoad.insert(contentsOf: early.filter { listed.contains($0) && !toLoad.contains($0) }, at: 0)
+        toLoad = toLoad.filter(listed.contains)
         toLoad += listed.subtracting(toLoad)
-        early = []
     }
 
     /// Records the end of a load; returns whether to use the record: not after a failure, a change or a clearing.

@@ -6,7 +6,6 @@ struct CookieRequest: Hashable, Sendable {
     /// The percent-encoded path, which begins with a slash.
     let path: String
 
-    /// Creates the parts of a URL; returns `nil` for a URL that is neither http nor https.
     init?(_ url: URL) {
         guard let origin = WebOrigin(of: url) else { return nil }
         self.origin = origin
@@ -35,7 +34,6 @@ enum CookieMatch {
         return host.utf8.count > domain.utf8.count && host.hasSuffix("." + domain) && !isAddress(host)
     }
 
-    /// Whether a path equals another or lies below it.
     static func path(_ path: String, matches prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         let rest = path.utf8.dropFirst(prefix.utf8.count)

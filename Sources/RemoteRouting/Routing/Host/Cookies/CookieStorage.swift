@@ -7,7 +7,6 @@ struct CookieStorage: Sendable {
     struct Limits: Sendable {
         var perDomain = 50
         var total = 3000
-        /// The longest lifetime of a cookie in seconds: 400 days.
         var lifetime: TimeInterval = 400 * 86_400
     }
 
@@ -36,7 +35,6 @@ struct CookieStorage: Sendable {
         evictAboveTotal(now)
     }
 
-    /// Returns the cookie that a response sets; `nil` if the response may not set it.
     private mutating func cookie(_ parsed: SetCookie, from request: CookieRequest, now: Date) -> Cookie? {
         var (domain, isHostOnly) = (request.host, true)
         if let wanted = parsed.domain, !wanted.isEmpty {
@@ -67,7 +65,6 @@ struct CookieStorage: Sendable {
         return parsed.expires.map { min($0, latest) }
     }
 
-    /// Whether a cookie meets the requirements of its name's prefix.
     private func keepsPrefix(_ cookie: Cookie, hasPath: Bool, hasDomain: Bool) -> Bool {
         // Compares bytes, because a combining accent after the prefix would hide it from a string comparison.
         func begins(_ text: String, _ prefix: String) -> Bool {
@@ -98,8 +95,8 @@ struct CookieStorage: Sendable {
         // Session cookies are no part of the saved record.
         func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
         if saved(old) != saved(isKept ? cookie : nil) { changed.insert(cookie.domain) }
-        if list.count > limits.perDomain { evict(from: &list, of: cookie.domain, now) }
         put(list, for: cookie.domain)
+        if list.count > limits.perDomain { evict(of: cookie.domain, now) }
     }
 
     private mutating func put(_ list: [Cookie], for domain: String) {
@@ -110,13 +107,15 @@ struct CookieStorage: Sendable {
     // MARK: Evicting
 
     /// Evicts cookies of one domain: expired cookies, then insecure ones, then the least recently used (RFC 6265bis, Storage Model).
-    private mutating func evict(from list: inout [Cookie], of domain: String, _ now: Date) {
-        if removeExpired(from: &list, now) { changed.insert(domain) }
+    private mutating func evict(of domain: String, _ now: Date) {
+        removeExpired(of: domain, now)
+        guard var list = cookies[domain] else { return }
         while list.count > limits.perDomain {
             let candidates = list.contains { !$0.isSecure } ? list.indices.filter { !list[$0].isSecure } : Array(list.indices)
-            guard let oldest = candidates.min(by: { list[$0].used < list[$1].used }) else { return }
+            guard let oldest = candidates.min(by: { list[$0].used < list[$1].used }) else { break }
             if list.remove(at: oldest).expires != nil { changed.insert(domain) }
         }
+        put(list, for: domain)
     }
 
     /// Evicts cookies of all domains: expired cookies, then the least recently used, down to nine tenths of the limit.
@@ -126,22 +125,7 @@ struct CookieStorage: Sendable {
         guard count > limits.total else { return }
         // Evicts a tenth at once, because scanning all cookies for each new cookie would be quadratic.
         let excess = count - (limits.total - limits.total / 10)
-        let oldest = cookies.values.joined().map(\.used).sorted().prefix(excess)
-        guard let last = oldest.last else { return }
-        // Many cookies may have the last position, if the clock was set back after they were saved.
-        var ties = oldest.count { $0 == last }
-        for (domain, list) in cookies {
-            var kept: [Cookie] = []
-            for cookie in list {
-                guard cookie.used < last || cookie.used == last && ties > 0 else {
-                    kept.append(cookie)
-                    continue
-                }
-                if cookie.used == last { ties -= 1 }
-                if cookie.expires != nil { changed.insert(domain) }
-            }
-            put(kept, for: domain)
-        }
+        for cookie in cookies.values.joined().sorted(by: { $0.used < $1.used }).prefix(excess) { remove(cookie) }
     }
 
     mutating func removeExpired(_ now: Date) {
@@ -149,15 +133,10 @@ struct CookieStorage: Sendable {
     }
 
     private mutating func removeExpired(of domain: String, _ now: Date) {
-        guard var list = cookies[domain], removeExpired(from: &list, now) else { return }
+        guard var list = cookies[domain], list.contains(where: { $0.isExpired(at: now) }) else { return }
+        list.removeAll { $0.isExpired(at: now) }
         changed.insert(domain)
         put(list, for: domain)
-    }
-
-    private func removeExpired(from list: inout [Cookie], _ now: Date) -> Bool {
-        guard list.contains(where: { $0.isExpired(at: now) }) else { return false }
-        list.removeAll { $0.isExpired(at: now) }
-        return true
     }
 
     /// Removes the cookie of the same identity, and marks its domain as changed if the cookie was persistent.
@@ -198,11 +177,7 @@ extension CookieStorage {
         return [host] + sharedDomains.filter { $0 != host && CookieMatch.host(host, matches: $0) }
     }
 
-    /// Returns the value of a request's `Cookie` field, and marks its cookies as used; `nil` if no cookie matches.
-    ///
-    /// - Parameters:
-    ///   - isSafe: Whether the method is safe (RFC 9110, section 9.2.1).
-    ///   - earlier: The requests whose redirects led to this one.
+    /// Returns the value of a request's `Cookie` field after redirects from earlier ones, and marks its cookies as used.
     mutating func header(for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], now: Date) -> String? {
         let isSameSite = earlier.allSatisfy { self.isSameSite($0, request) }
         let domains = domains(of: request.host)
@@ -232,7 +207,6 @@ extension CookieStorage {
         }
     }
 
-    /// Whether two requests belong to the same site: the same scheme, and the same host or shared domain.
     private func isSameSite(_ one: CookieRequest, _ other: CookieRequest) -> Bool {
         guard one.origin.scheme == other.origin.scheme else { return false }
         return one.host == other.host
@@ -267,8 +241,8 @@ extension CookieStorage {
             lastPosition = max(lastPosition, cookie.created, cookie.used)
             list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex)
         }
-        evict(from: &list, of: domain, now)
         put(list, for: domain)
+        evict(of: domain, now)
         evictAboveTotal(now)
     }
 

@@ -60,7 +60,8 @@ enum SetCookieParser {
         case "path": cookie.path = value.first == UInt8(ascii: "/") ? text(value) : ""
         case "secure": cookie.isSecure = true
         case "httponly": cookie.isHTTPOnly = true
-        case "samesite": cookie.sameSite = Cookie.SameSite(attribute: text(value))
+        // An unknown value counts as no attribute.
+        case "samesite": cookie.sameSite = Cookie.SameSite(rawValue: text(value).lowercased()) ?? .unspecified
         default: break
         }
     }
@@ -86,16 +87,4 @@ enum SetCookieParser {
     }
 
     private static func text(_ bytes: Bytes) -> String { String(Substring(bytes)) }
-}
-
-extension Cookie.SameSite {
-    /// Creates the rule from an attribute's value; an unknown value counts as no attribute.
-    fileprivate init(attribute: String) {
-        switch attribute.lowercased() {
-        case "strict": self = .strict
-        case "lax": self = .lax
-        case "none": self = .none
-        default: self = .unspecified
-        }
-    }
 }
