@@ -27,7 +27,7 @@ struct PartsTests {
         #expect(seconds(deadlines) == "head 30")
         deadlines.moved(at: start.advanced(by: .seconds(10)))
         #expect(seconds(deadlines) == "head 40")
-        deadlines.headArrived(at: start.advanced(by: .seconds(20)))
+        deadlines.expectsBody(at: start.advanced(by: .seconds(20)))
         #expect(seconds(deadlines) == "idle 25")
         deadlines.moved(at: start.advanced(by: .seconds(58)))
         #expect(seconds(deadlines) == "attempt 60")

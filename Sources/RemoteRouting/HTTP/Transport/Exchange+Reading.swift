@@ -99,7 +99,7 @@ extension Exchange {
     private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
         guard state.isPaused else { return nil }
         state.isPaused = false
-        state.deadlines.resumed(at: now)
+        state.deadlines.expectsBody(at: now)
         return state.resume
     }
 

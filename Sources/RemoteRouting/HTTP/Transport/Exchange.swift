@@ -189,7 +189,7 @@ public final class Exchange: Sendable {
         }
         state.head = head
         state.phase = .receiving
-        state.deadlines.headArrived(at: now)
+        state.deadlines.expectsBody(at: now)
         if !source.keepsDeadlines { state.headTime = now }
     }
 

@@ -197,7 +197,7 @@ package struct WireMachine {
     ///
     /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
     package mutating func headArrived(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
-        entries[ticket]?.deadlines.headArrived(at: now)
+        entries[ticket]?.deadlines.expectsBody(at: now)
         if let entry = entries[ticket], let key = entry.sharing {
             release(sharing.headArrived(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection))
         }
@@ -217,7 +217,7 @@ package struct WireMachine {
     package mutating func resumed(_ ticket: Ticket, at now: MonotonicInstant) -> Bool {
         guard let entry = entries[ticket], entry.isPaused else { return false }
         entries[ticket]?.isPaused = false
-        entries[ticket]?.deadlines.resumed(at: now)
+        entries[ticket]?.deadlines.expectsBody(at: now)
         places.resumed(entry.origin)
         expect(ticket)
         return true
