@@ -84,7 +84,7 @@ extension HTTPBodyStream {
         return checked { _ in try reader.waitForNext() }
     }
 
-    private func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
+    func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
         guard let length else { return read }
         let left = Lock(length)
         return { upTo in

@@ -202,13 +202,9 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     /// On Linux a stream is always chunked (RFC 9112 §7.1), which some servers refuse.
     private static func smallBody(of stream: HTTPBodyStream) throws -> Data? {
         guard let length = stream.length, length <= 262_144 else { return nil }
-        let read = try stream.open()
+        let read = try stream.checked(stream.open())
         var body = Data()
-        while let piece = try read(65_536) {
-            body.append(piece)
-            guard body.count <= length else { break }
-        }
-        guard body.count == length else { throw body.count < length ? TransportFailure.shortBody : .longBody }
+        while let piece = try read(65_536) { body.append(piece) }
         return body
     }
 }
