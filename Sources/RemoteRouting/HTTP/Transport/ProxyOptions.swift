@@ -215,10 +215,6 @@ extension ProxyOptions {
     func check() throws(TransportFailure) {
         if case .server(let server) = choice, let problem = server.problem { throw TransportFailure(.invalidProxyOptions, problem) }
     }
-
-    var hasCredentials: Bool {
-        if case .server(let server) = choice { server.credentials != nil } else { false }
-    }
 }
 
 extension ProxyOptions: CustomReflectable {

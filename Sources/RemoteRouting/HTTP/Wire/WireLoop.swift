@@ -43,7 +43,10 @@ final class WireLoop {
             mailbox.take(into: &commands)
             now = SystemTime().now
             turn += 1
-            continueTransfers()
+            // A transfer may wait again.
+            let continued = waiting
+            waiting = []
+            for transfer in continued { transfer.continueReceiving() }
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             for (ticket, part) in machine.late(at: now) { end(ticket, late: part) }
@@ -60,13 +63,6 @@ final class WireLoop {
 
     /// Whether another exchange may open a connection; idle connections alone never prevent it.
     private var hasDescriptors: Bool { machine.isIdle || Int(wire_loop_descriptors(handle)) < descriptors }
-
-    private func continueTransfers() {
-        guard !waiting.isEmpty else { return }
-        let transfers = waiting
-        waiting.removeAll(keepingCapacity: true)
-        for transfer in transfers { transfer.continueReceiving() }
-    }
 
     /// The number of milliseconds until the next deadline, rounded up; −1 if there is none.
     private var waitingTime: Int32 {

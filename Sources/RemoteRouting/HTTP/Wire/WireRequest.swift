@@ -128,7 +128,7 @@ package struct WireRequest: Sendable {
         guard isSecure else { return 0 }
         var hasher = Hasher()
         var hasSecrets = tls?.hashSecrets(into: &hasher) ?? false
-        if connection.proxy.hasCredentials {
+        if case .server(let server) = connection.proxy.choice, server.credentials != nil {
             hasSecrets = true
             hasher.combine(connection.proxy)
         }
