@@ -41,7 +41,9 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         else { return nil }
         let port = url.port
         if port == nil || host.utf8.contains(UInt8(ascii: "%")) {
-            let (name, digits) = WebOrigin.authority(of: url.absoluteString, after: scheme.rawValue.utf8.count + 3)
+            let rest = url.absoluteString.utf8.dropFirst(scheme.rawValue.utf8.count + 3)
+            let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let (name, digits) = Substring(authority).hostAndPort
             // Foundation reports a port that overflows as none.
             if port == nil, !digits.isEmpty { return nil }
             // Foundation may report an international name in Unicode, although it sends the ASCII form.
@@ -49,13 +51,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         }
         guard let origin = try? WebOrigin(scheme: scheme, host: host, port: port) else { return nil }
         self = origin
-    }
-
-    /// The host and the port of an address without a user, after its scheme.
-    private static func authority(of text: String, after count: Int) -> (host: Substring, port: Substring) {
-        let rest = text.utf8.dropFirst(count)
-        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
-        return text[rest.startIndex..<end].hostAndPort
     }
 
     /// The beginning of an address at this origin; the scheme's default port is omitted.

@@ -114,9 +114,8 @@ final class WireLoop {
     private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
         machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
-        if part != nil { transfer.distrustConnection() }
         let isWaiting = transfer.isWaiting
-        transfer.end()
+        transfer.end(isLate: part != nil)
         guard var failure = part.map({ TransportFailure($0, transfer.exchange.limits) }) ?? failure else { return }
         if part == .head, isWaiting, transfer.request.isStream {
             failure.message = "no connection is left for another stream; end some streams, or raise the process's limit of file descriptors"

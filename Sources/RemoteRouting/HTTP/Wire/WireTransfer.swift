@@ -215,14 +215,11 @@ final class WireTransfer {
         return TransportFailure(.unsupported, "libcurl is built without a TLS option of the host; install a libcurl with OpenSSL")
     }
 
-    /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
-    func distrustConnection() {
-        if let handle { wire_transfer_distrust(handle) }
-    }
-
-    func end() {
-        if let handle { wire_transfer_end(handle) }
-        handle = nil
+    func end(isLate: Bool = false) {
+        guard let handle else { return }
+        if isLate { wire_transfer_distrust(handle) }
+        wire_transfer_end(handle)
+        self.handle = nil
     }
 
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
