@@ -75,9 +75,7 @@ extension HTTPBodyStream {
         return whole
     }
 
-    /// Opens the body for a thread that may block; the end of the exchange ends the wait.
-    ///
-    /// The function checks the length of the body, which a session does not.
+    /// Opens the body for a thread that may block, and checks its length; the end of the exchange ends the wait.
     func opened(for exchange: Exchange) throws -> @Sendable (_ upTo: Int) throws -> Data? {
         guard let reader = chunks?() else { return try checked(open()) }
         exchange.onEnd { reader.cancel() }

@@ -1,11 +1,6 @@
 package import Foundation
 
 /// An origin: scheme, host and port, compared as in RFC 6454 §4.
-///
-/// ```swift
-/// let origin = try WebOrigin(scheme: .https, host: "api.example.com")
-/// assert(origin.description == "https://api.example.com")
-/// ```
 package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     package let scheme: HTTPScheme
     /// The host in lower case; an IPv6 address has brackets.

@@ -20,10 +20,7 @@ struct BodyBuffer {
 
     var isEmpty: Bool { pieces.isEmpty && spilledBytes == 0 }
 
-    /// Appends received bytes.
-    ///
-    /// - Parameter staysInMemory: Whether the memory limit is ignored, because the reader waits for the whole body or the source pauses.
-    /// - Throws: ``TransportFailure`` if the file would exceed its limit or cannot be written.
+    /// Appends received bytes; ignores the memory limit if the reader waits for the whole body or the source pauses.
     mutating func push(_ data: Data, staysInMemory: Bool) throws(TransportFailure) {
         // While the file contains unread bytes, all later bytes must go there to keep their order.
         let fits = spilledBytes == 0 && (staysInMemory || memoryBytes + data.count <= memoryLimit)

@@ -19,7 +19,6 @@ public final class Exchange: Sendable {
         var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
-        /// Whether a part of the request body was sent.
         var hasSentBody = false
         var metrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
@@ -35,7 +34,6 @@ public final class Exchange: Sendable {
         var resume: (@Sendable () -> Void)?
         /// Whether the reader wants the whole body, so that chunks need not wake it.
         var wantsWhole = false
-        /// The tasks that wait for the head or for more of the body.
         var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
@@ -50,7 +48,6 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// The actions to perform outside the lock.
     private struct Aftermath {
         var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
@@ -244,7 +241,6 @@ public final class Exchange: Sendable {
         return metrics
     }
 
-    /// Sets the action that resumes a paused source.
     func onResume(_ action: @escaping @Sendable () -> Void) {
         let isTooLate = state.withLock { state in
             if !state.isOver { state.resume = action }

@@ -50,7 +50,6 @@ final class BodySource {
         requestNext = { DispatchQueue.global().async { mailbox.post(.read(ticket, Result { try readNext() })) } }
     }
 
-    /// Creates the source of a WebSocket's frames.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ socket: FrameLink) {
         requestNext = { socket.requestNext { mailbox.post(.read(ticket, .success($0))) } }
     }

@@ -4,9 +4,7 @@ internal import Foundation
 ///
 /// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count toward the limits and are dropped.
 struct HeadReader {
-    /// The maximum number of bytes in all lines of a response.
     static let byteLimit = 262_144
-    /// The maximum number of field lines in a response.
     static let fieldLimit = 1000
 
     private var bytes = 0
@@ -146,7 +144,6 @@ extension UnsafeRawBufferPointer {
 }
 
 extension Slice<UnsafeRawBufferPointer> {
-    /// The bytes without whitespace at both ends.
     fileprivate func trimmed() -> Self {
         var (start, end) = (startIndex, endIndex)
         while start < end, self[start].isBlank { start += 1 }

@@ -107,7 +107,6 @@ struct Places {
         streamLimit - total.streams > min(lane.counts.streams, streamLimit / 8)
     }
 
-    /// Counts an exchange that takes a place.
     mutating func began(_ origin: String, isStream: Bool) {
         update(origin) { counts in
             counts.running += 1
@@ -115,7 +114,6 @@ struct Places {
         }
     }
 
-    /// Records that a running or paused exchange has left its place.
     mutating func ended(_ origin: String, isStream: Bool, isPaused: Bool) {
         update(origin) { counts in
             if isPaused { counts.paused -= 1 } else { counts.running -= 1 }

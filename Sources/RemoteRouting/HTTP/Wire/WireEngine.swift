@@ -56,7 +56,6 @@ package final class WireEngine: Sendable {
     /// Ends an exchange on the wire; it is not fed again, except for a call already in progress.
     package func cancel(_ ticket: Ticket) { mailbox.post(.cancel(ticket)) }
 
-    /// Resumes an exchange that has paused its source.
     package func resume(_ ticket: Ticket) { mailbox.post(.resume(ticket)) }
 }
 

@@ -8,7 +8,6 @@ package struct WireLibrary: Sendable {
         package let description: String
     }
 
-    /// The properties of a libcurl build.
     package struct Build: Hashable, Sendable {
         /// The version as text, such as `7.88.1`.
         package var name: String

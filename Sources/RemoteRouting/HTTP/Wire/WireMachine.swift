@@ -7,7 +7,6 @@ package struct WireMachine {
     /// The number of an exchange, in the order of submission.
     package typealias Ticket = UInt64
 
-    /// The action after the end of a transfer.
     package enum EndAction: Hashable {
         /// Begin the same request again on a fresh connection, because nothing was sent.
         case beginAgain
@@ -193,9 +192,7 @@ package struct WireMachine {
 
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
-    /// Records the arrival of the head.
-    ///
-    /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
+    /// Records the arrival of the head; other exchanges may use a shared connection at the same time, as with HTTP/2.
     package mutating func headArrived(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
         entries[ticket]?.deadlines.expectsBody(at: now)
         if let entry = entries[ticket], let key = entry.sharing {

@@ -102,7 +102,6 @@ package struct WireRequest: Sendable {
     /// Whether an idle connection does not show that its server has closed it.
     var hidesClosing: Bool { isSecure || connection.unixSocketPath != nil }
 
-    /// The scheme, the host and the port, and the path of a Unix domain socket.
     var origin: String { connection.unixSocketPath.map { "\(address) \($0)" } ?? address }
 
     private var address: String {

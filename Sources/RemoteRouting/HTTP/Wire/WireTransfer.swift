@@ -18,7 +18,6 @@ final class WireTransfer {
     /// Whether a head has arrived, and whether a part of the response was reported.
     private(set) var hasHead = false
     private var hasReported = false
-    /// Whether the server has accepted the upgrade to a WebSocket.
     private var isUpgraded = false
 
     private var headReader: HeadReader
@@ -106,7 +105,6 @@ final class WireTransfer {
         return wire_transfer_is_cut(handle, code) != 0
     }
 
-    /// Whether the server has announced that it did not process the request.
     var isUnprocessed: Bool { !hasHead && handle.map { wire_transfer_is_unprocessed($0) != 0 } ?? false }
 
     /// Returns whether the connection was shut down because it kept the thread from other exchanges, or because libcurl has met a flood.
@@ -282,7 +280,6 @@ final class WireTransfer {
             mayHaveArrived: hasSent)
     }
 
-    /// Passes on the parts received in this turn.
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false
