@@ -78,9 +78,7 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
         return HostName.withoutRoot(bare.lowercased())
     }
-}
 
-extension WebOrigin {
     /// Whether the host is this machine, so that nothing leaves it (RFC 6761 §6.3).
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }

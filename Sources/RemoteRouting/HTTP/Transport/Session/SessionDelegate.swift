@@ -112,17 +112,14 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let exchange = exchanges.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        if exchange.limits.upgrade != nil, let response = task.response as? HTTPURLResponse, response.statusCode != 101 {
-            // For the system, a response that refuses a WebSocket is an error.
-            exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
-            exchange.finish()
-        } else if let error {
+        let response = task.response as? HTTPURLResponse
+        // For the system, a response that refuses a WebSocket is an error.
+        let refusesSocket = exchange.limits.upgrade != nil && (response?.statusCode ?? 101) != 101
+        if let error, !refusesSocket {
             exchange.fail(TransportFailure(sessionError: error))
         } else {
             // Linux reports a 3xx without a location only here; a second head is ignored.
-            if let response = task.response as? HTTPURLResponse {
-                exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
-            }
+            if let response { exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url)) }
             exchange.finish()
         }
         if ownTLS != nil { session.finishTasksAndInvalidate() }
