@@ -105,7 +105,7 @@ final class WireLoop {
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
         guard let transfer = transfers[ticket] else { return }
-        let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
+        let code = transfer.begin(on: handle, onFreshConnection: isFresh)
         guard code != 0 else { return }
         end(ticket, transfer.refusal(code))
     }

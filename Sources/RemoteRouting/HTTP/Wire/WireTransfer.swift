@@ -68,14 +68,14 @@ final class WireTransfer {
     // MARK: The loop's side
 
     /// Begins the exchange, or begins it again; returns libcurl's code, 0 on success.
-    func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool, certificates: String?) -> Int32 {
+    func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool) -> Int32 {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
         sent = 0
         source?.prepare()
         chooseProxy(handle)
-        return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
+        return withRequest(isFresh) { wire_transfer_begin(handle, $0) }
     }
 
     /// Prepares the exchange to begin again with another protocol.
@@ -147,7 +147,7 @@ final class WireTransfer {
         }
     }
 
-    private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
+    private func withRequest(_ isFresh: Bool, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
         var copied = Data()
         var (form, length) = (WIRE_BODY_NONE, Int64(0))
         switch request.message.body {
@@ -163,14 +163,13 @@ final class WireTransfer {
             request.message.method.rawValue.withCString { method in
                 lines.withUnsafeBytes { lines in
                     copied.withUnsafeBytes { copied in
-                        withPaths(certificates) { certificates, unixSocket, tls in
+                        withConnection { unixSocket, tls in
                             guard let fields = lines.bindMemory(to: CChar.self).baseAddress else { return 27 }
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, offers_http2: offersHTTP2 ? 1 : 0,
-                                needs_fresh_connection: isFresh ? 1 : 0, certificates: certificates, tls: tls,
-                                owner: request.connectionOwner, local_port: request.localPort,
+                                needs_fresh_connection: isFresh ? 1 : 0, tls: tls, owner: request.connectionOwner, local_port: request.localPort,
                                 needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0, upgrades: request.socket == nil ? 0 : 1,
                                 unix_socket: unixSocket)
                             return body(&wire)
@@ -181,18 +180,10 @@ final class WireTransfer {
         }
     }
 
-    private func withPaths(
-        _ certificates: String?,
-        _ body: (_ certificates: UnsafePointer<CChar>?, _ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32
-    ) -> Int32 {
-        func withPath(_ path: String?, _ body: (UnsafePointer<CChar>?) -> Int32) -> Int32 {
-            guard let path else { return body(nil) }
-            return path.withCString { body($0) }
-        }
-        return withTLS { tls in
-            withPath(certificates) { certificates in
-                withPath(request.connection.unixSocketPath) { body(certificates, $0, tls) }
-            }
+    private func withConnection(_ body: (_ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
+        withTLS { tls in
+            guard let path = request.connection.unixSocketPath else { return body(nil, tls) }
+            return path.withCString { body($0, tls) }
         }
     }
 
