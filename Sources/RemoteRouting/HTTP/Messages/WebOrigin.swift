@@ -69,10 +69,9 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
             return isPlausible ? "[\(bare.lowercased())]" : nil
         }
         guard !isBracketed, !bare.isEmpty, bare.utf8.count <= 255 else { return nil }
-        guard
-            bare.utf8.allSatisfy({ $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") }
-            )
-        else { return bare.isASCII ? nil : HostName.ascii(bare).flatMap(canonical(host:)) }
+        guard bare.utf8.allSatisfy(HostName.isLegal) else {
+            return bare.isASCII ? nil : HostName.ascii(bare).flatMap(canonical(host:))
+        }
         // Only the last label may be empty: a trailing dot means the root (RFC 1034 §3.1).
         let dot = UInt8(ascii: ".")
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }

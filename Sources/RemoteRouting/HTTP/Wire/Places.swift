@@ -121,17 +121,11 @@ struct Places {
         }
     }
 
-    mutating func paused(_ origin: String) {
+    /// Counts a running exchange as paused, or a paused one as running.
+    mutating func moved(_ origin: String, isPaused: Bool) {
         update(origin) { counts in
-            counts.running -= 1
-            counts.paused += 1
-        }
-    }
-
-    mutating func resumed(_ origin: String) {
-        update(origin) { counts in
-            counts.paused -= 1
-            counts.running += 1
+            counts.running += isPaused ? -1 : 1
+            counts.paused += isPaused ? 1 : -1
         }
     }
 

@@ -207,7 +207,7 @@ package struct WireMachine {
         guard let entry = entries[ticket], entry.isRunning, !entry.isPaused else { return }
         entries[ticket]?.isPaused = true
         entries[ticket]?.deadlines.paused()
-        places.paused(entry.origin)
+        places.moved(entry.origin, isPaused: true)
     }
 
     /// Records that the reader wants more; returns whether the transfer must resume.
@@ -215,7 +215,7 @@ package struct WireMachine {
         guard let entry = entries[ticket], entry.isPaused else { return false }
         entries[ticket]?.isPaused = false
         entries[ticket]?.deadlines.expectsBody(at: now)
-        places.resumed(entry.origin)
+        places.moved(entry.origin, isPaused: false)
         expect(ticket)
         return true
     }
