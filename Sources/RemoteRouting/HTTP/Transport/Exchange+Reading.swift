@@ -104,12 +104,7 @@ extension Exchange {
     }
 
     /// Fails the exchange and ends it on the wire; ignored after its end.
-    func stop(_ failure: TransportFailure) {
-        apply { state in
-            guard !state.isOver else { return }
-            fail(&state, failure, stops: true)
-        }
-    }
+    func stop(_ failure: TransportFailure) { apply { fail(&$0, failure, stops: true) } }
 
     /// The number of received unread bytes, for tests.
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }

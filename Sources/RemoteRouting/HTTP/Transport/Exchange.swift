@@ -251,16 +251,12 @@ public final class Exchange: Sendable {
     }
 
     /// Fails the exchange; ignored after its end, for example after a stop.
-    public func fail(_ failure: TransportFailure) {
-        apply { state in
-            guard !state.isOver else { return }
-            fail(&state, failure, stops: false)
-        }
-    }
+    public func fail(_ failure: TransportFailure) { apply { fail(&$0, failure, stops: false) } }
 
     // MARK: State changes
 
     func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
+        guard !state.isOver else { return }
         var failure = failure
         // The request has arrived, at least in part, even if the code of the failure means that it was never sent.
         let hasSentHead = state.metrics?.value.sentHeadBytes ?? 0 > 0

@@ -30,7 +30,9 @@ package struct WireRequest: Sendable {
         url = message.url.absoluteString
         // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
-        socket = limits.upgrade?.beginAttempt()
+        // Each attempt has a new key for its handshake.
+        socket = limits.upgrade.map { FrameLink(protocols: $0.protocols, messageBytes: $0.messageBytes) }
+        if let socket { limits.upgrade?.began(socket) }
         try connection.proxy.check()
         try connection.checkUnixSocket()
         if message.method == .head, !message.body.isNone {
