@@ -62,7 +62,7 @@ static int fill_from_linked(wire_library *library) {
     return 1;
 }
 
-/// The system's certificates, for a build whose own do not exist, as in a Python wheel or a static build; NULL without any.
+/// The system's certificates, which replace a missing file of the build, as in a Python wheel or a static build; NULL without any.
 static const char *system_certificates(void) {
     static const char *const files[] = {
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",

@@ -28,7 +28,7 @@ final class BodySource {
         isAtEnd = true
     }
 
-    /// Creates a body that is read while it is sent, and whose length is checked.
+    /// Creates a body that is read while it is sent.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
         if let chunks = stream.chunks?() {
             requestNext = { chunks.read { mailbox.post(.read(ticket, $0)) } }

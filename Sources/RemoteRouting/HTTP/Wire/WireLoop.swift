@@ -170,11 +170,10 @@ final class WireLoop {
             transfer.failCut()
         }
         switch machine.ended(transfer.ticket) {
-        case .ignore: transfer.end()
+        case .ignore, .wait: transfer.end()
         case .beginAgain:
             transfer.end()
             begin(transfer.ticket, onFreshConnection: true)
-        case .wait: transfer.end()
         case .conclude(let mayHaveArrived):
             transfers[transfer.ticket] = nil
             transfer.conclude(code, mayHaveArrived: mayHaveArrived && !transfer.isUnprocessed)

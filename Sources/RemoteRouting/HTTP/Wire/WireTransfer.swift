@@ -169,9 +169,9 @@ final class WireTransfer {
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, offers_http2: offersHTTP2 ? 1 : 0,
-                                needs_fresh_connection: isFresh ? 1 : 0, tls: tls, owner: request.connectionOwner, local_port: request.localPort,
-                                needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0, upgrades: request.socket == nil ? 0 : 1,
-                                unix_socket: unixSocket)
+                                needs_fresh_connection: isFresh ? 1 : 0, tls: tls, owner: request.connectionOwner,
+                                local_port: request.localPort, needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0,
+                                upgrades: request.socket == nil ? 0 : 1, unix_socket: unixSocket)
                             return body(&wire)
                         }
                     }
