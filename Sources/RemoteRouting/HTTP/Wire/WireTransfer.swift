@@ -24,7 +24,7 @@ final class WireTransfer {
     /// The received head, not yet reported.
     private var head: HTTPResponse?
     private var first = Data()
-    private var isUnreported = false
+    private var isUnreported: Bool { head != nil || !first.isEmpty }
     /// Whether the reader is behind; the next chunk pauses libcurl.
     private var isPaused = false
     private var isReceivingPaused = false
@@ -81,9 +81,7 @@ final class WireTransfer {
     /// Prepares the exchange to begin again with another protocol.
     func repeats(offeringHTTP2 isOffered: Bool) {
         (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
-        (headReader, head, first, isUnreported) = (
-            HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data(), false
-        )
+        (headReader, head, first) = (HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data())
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 
@@ -220,12 +218,11 @@ final class WireTransfer {
         failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
         let metrics = failure == nil ? measure() : nil
         end()
-        isUnreported = false
         if let metrics {
             _ = exchange.receive(head, first, isComplete: true, metrics)
             (head, first) = (nil, Data())
         } else {
-            if head != nil || !first.isEmpty { deliver() }
+            if isUnreported { deliver() }
             if let failure { exchange.fail(failure) }
         }
     }
@@ -272,9 +269,7 @@ final class WireTransfer {
     }
 
     func report() {
-        guard isUnreported, handle != nil else { return }
-        isUnreported = false
-        deliver()
+        if isUnreported, handle != nil { deliver() }
     }
 
     private func deliver() {
@@ -319,7 +314,7 @@ final class WireTransfer {
             hasHead = true
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
-            delayReport()
+            loop.reportLater(self)
             if request.socket != nil { upgrade(isAccepted: head.status == 101) }
             // After an unrequested 101 nothing is HTTP, and the connection may never end.
             return head.status != 101 || isUpgraded
@@ -336,15 +331,9 @@ final class WireTransfer {
         }
         loop.machine.moved(ticket, at: loop.now)
         // The first chunks wait for the end of the turn, because most responses are complete by then.
-        if first.isEmpty {
-            first = Data(body)
-        } else if first.count + body.count <= WireTransfer.reportedBytes {
-            first.append(contentsOf: body)
-        } else {
-            report()
-            first = Data(body)
-        }
-        if !isUnreported { delayReport() }
+        if !first.isEmpty, first.count + body.count > WireTransfer.reportedBytes { report() }
+        if !isUnreported { loop.reportLater(self) }
+        if first.isEmpty { first = Data(body) } else { first.append(contentsOf: body) }
         return body.count
     }
 
@@ -374,11 +363,6 @@ final class WireTransfer {
     private func peerEnded() {
         endsSending = true
         loop.continueLater(self)
-    }
-
-    private func delayReport() {
-        isUnreported = true
-        loop.reportLater(self)
     }
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
