@@ -62,6 +62,17 @@ static int fill_from_linked(wire_library *library) {
     return 1;
 }
 
+/// The system's certificates, which replace a missing file of the build, as in a Python wheel or a static build; NULL without any.
+static const char *system_certificates(void) {
+    static const char *const files[] = {
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem", NULL,
+    };
+    const char *const *file = files;
+    while (*file && access(*file, F_OK) != 0) file++;
+    return *file;
+}
+
 static int keep(wire_library found) {
     // The same library keeps its number and its initialization.
     for (int number = 0; number < library_count; number++)
@@ -75,6 +86,7 @@ static int keep(wire_library found) {
     found.features = version->features;
     found.tls = version->ssl_version;
     if (version->age >= CURLVERSION_SEVENTH) found.certificates = version->cainfo ? version->cainfo : version->capath;
+    found.certificates = found.certificates && access(found.certificates, F_OK) == 0 ? NULL : system_certificates();
     libraries[library_count] = found;
     return library_count++;
 }
@@ -124,7 +136,6 @@ int wire_library_open(const char *path) {
 unsigned wire_library_version(int library) { return libraries[library].version; }
 const char *wire_library_name(int library) { return libraries[library].name; }
 const char *wire_library_tls(int library) { return libraries[library].tls; }
-const char *wire_library_certificates(int library) { return libraries[library].certificates; }
 int wire_library_has_threads(int library) { return (libraries[library].features & CURL_VERSION_ASYNCHDNS) != 0; }
 int wire_library_has_http2(int library) { return (libraries[library].features & CURL_VERSION_HTTP2) != 0; }
 int wire_library_is_thread_safe(int library) { return (libraries[library].features & CURL_VERSION_THREADSAFE) != 0; }

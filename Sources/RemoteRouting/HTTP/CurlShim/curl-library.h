@@ -71,6 +71,7 @@ typedef struct {
     const char *name;
     int features;
     const char *tls;
+    /// A file of certificates; NULL if the build's own exist.
     const char *certificates;
     /// Turns on messages (since 8.3); NULL in older versions.
     int (*trace)(const char *);

@@ -100,11 +100,8 @@ wire_loop *wire_loop_make(int library, int event, long idle_connections, int loo
     }
     return loop;
 failed:
-    for (pool *each = loop->pools; each < loop->pools + POOLS; each++)
-        if (each->multi) loop->curl->curl_multi_cleanup(each->multi);
-    if (loop->epoll >= 0) close(loop->epoll);
-    wire_watch_free(&loop->watch);
-    free(loop);
+    // libcurl ignores a missing pool, and the system a missing descriptor.
+    wire_loop_free(loop);
     return NULL;
 }
 

@@ -302,7 +302,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
     // Older versions are deprecated (RFC 8996).
     curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (request->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, request->certificates);
+    if (curl->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, curl->certificates);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

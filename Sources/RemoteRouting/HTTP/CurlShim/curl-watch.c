@@ -148,26 +148,22 @@ int wire_watch_add(watch *watch, int socket) {
     return has_room ? 0 : -1;
 }
 
-int wire_watch_has_shut(watch *watch, int socket) {
+/// Returns whether the watch has shut a socket down, and removes the socket if it is closed.
+static int find(watch *watch, int socket, int is_closed) {
     int is_shut = 0;
     pthread_mutex_lock(&watch->lock);
-    for (const open_socket *each = watch->sockets; each < watch->sockets + watch->count; each++)
-        if (each->number == socket) is_shut = each->is_shut;
-    pthread_mutex_unlock(&watch->lock);
-    return is_shut;
-}
-
-int wire_watch_remove(watch *watch, int socket) {
-    int is_shut = 0;
-    pthread_mutex_lock(&watch->lock);
-    for (int index = 0; index < watch->count; index++) {
-        if (watch->sockets[index].number != socket) continue;
-        is_shut = watch->sockets[index].is_shut;
-        watch->sockets[index] = watch->sockets[--watch->count];
+    for (open_socket *each = watch->sockets; each < watch->sockets + watch->count; each++) {
+        if (each->number != socket) continue;
+        is_shut = each->is_shut;
+        if (is_closed) *each = watch->sockets[--watch->count];
         break;
     }
     pthread_mutex_unlock(&watch->lock);
     return is_shut;
 }
+
+int wire_watch_has_shut(watch *watch, int socket) { return find(watch, socket, 0); }
+
+int wire_watch_remove(watch *watch, int socket) { return find(watch, socket, 1); }
 
 #endif

@@ -69,11 +69,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
         case .overall: self.init(.overallTimedOut, "all attempts together took too long; allow more time, or try again later")
         }
     }
-}
 
-// MARK: Connections
-
-extension TransportFailure {
     /// The failures of a connection, which are the same for every transport.
     static let unresolved = TransportFailure(.hostNotFound, "the host's name cannot be resolved; check the name and the network")
     static let refused = TransportFailure(

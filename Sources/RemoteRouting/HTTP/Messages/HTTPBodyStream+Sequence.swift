@@ -75,16 +75,14 @@ extension HTTPBodyStream {
         return whole
     }
 
-    /// Opens the body for a thread that may block; the end of the exchange ends the wait.
-    ///
-    /// The function checks the length of the body, which a session does not.
+    /// Opens the body for a thread that may block, and checks its length; the end of the exchange ends the wait.
     func opened(for exchange: Exchange) throws -> @Sendable (_ upTo: Int) throws -> Data? {
         guard let reader = chunks?() else { return try checked(open()) }
         exchange.onEnd { reader.cancel() }
         return checked { _ in try reader.waitForNext() }
     }
 
-    private func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
+    func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
         guard let length else { return read }
         let left = Lock(length)
         return { upTo in

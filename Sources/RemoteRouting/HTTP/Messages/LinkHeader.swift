@@ -12,25 +12,20 @@ extension HTTPFields {
     /// - Returns: The reference as received: absolute, or relative to the URL of the response.
     public func link(_ relation: String) -> String? {
         let relation = relation.lowercased()
-        return LinkHeader(self).links.first { $0.anchor == nil && $0.relations.contains(relation) }?.target
+        return LinkHeader(self).links.first { $0.relations.contains(relation) }?.target
     }
 
     /// Whether every link can be read; `false` if a malformed one may hide a relation.
     package var hasReadableLinks: Bool { LinkHeader(self).isReadable }
 }
 
-/// The links of the `Link` fields of a message (RFC 8288 §3).
-struct LinkHeader: Hashable, Sendable {
-    struct Link: Hashable, Sendable {
+/// The links of the `Link` fields of a message (RFC 8288 §3), without those that start at another resource (§3.2).
+struct LinkHeader {
+    struct Link {
         /// The reference as received: absolute, or relative to the URL of the response.
         let target: String
         /// The relations of the first `rel` parameter, in lower case (RFC 8288 §3.3).
         let relations: [String]
-        /// The parameters in order, with names in lower case.
-        let parameters: [MimeType.Parameter]
-
-        /// The link's context; `nil` if it is the response itself (RFC 8288 §3.2).
-        var anchor: String? { parameters.first { $0.name == "anchor" }?.value }
     }
 
     private(set) var links: [Link] = []
@@ -53,7 +48,7 @@ struct LinkHeader: Hashable, Sendable {
             }
             let parameters = self.parameters(&scanner)
             let relations = parameters.first { $0.name == "rel" }?.value.split(separator: " ").map { $0.lowercased() }
-            links.append(Link(target: target, relations: relations ?? [], parameters: parameters))
+            if !parameters.contains(where: { $0.name == "anchor" }) { links.append(Link(target: target, relations: relations ?? [])) }
             if !scanner.isAtEnd, scanner.peek != UInt8(ascii: ",") { isReadable = false }
             scanner.skip(toAnyOf: [","])
         }

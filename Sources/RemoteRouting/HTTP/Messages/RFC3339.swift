@@ -19,9 +19,8 @@ package enum RFC3339 {
             let day = scanner.number(2), scanner.skip("Tt"), let hour = scanner.number(2), scanner.skip(":"),
             let minute = scanner.number(2), scanner.skip(":"), let second = scanner.number(2)
         else { return nil }
-        guard let fraction = scanner.fraction(), let offset = scanner.offset(), scanner.rest.isEmpty else { return nil }
-        guard second <= 60,
-            let moment = CivilMoment(year: year, month: month, day: day, hour: hour, minute: minute, second: min(59, second))
+        guard let fraction = scanner.fraction(), let offset = scanner.offset(), scanner.rest.isEmpty,
+            let moment = CivilMoment(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
         else { return nil }
         let whole = moment.date.addingTimeInterval(Double((second == 60 ? 1 : 0) - offset * 60))
         if second == 60, !CivilMoment(whole).beginsMonth { return nil }

@@ -1,11 +1,6 @@
 package import Foundation
 
 /// An origin: scheme, host and port, compared as in RFC 6454 §4.
-///
-/// ```swift
-/// let origin = try WebOrigin(scheme: .https, host: "api.example.com")
-/// assert(origin.description == "https://api.example.com")
-/// ```
 package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     package let scheme: HTTPScheme
     /// The host in lower case; an IPv6 address has brackets.
@@ -41,7 +36,9 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         else { return nil }
         let port = url.port
         if port == nil || host.utf8.contains(UInt8(ascii: "%")) {
-            let (name, digits) = WebOrigin.authority(of: url.absoluteString, after: scheme.rawValue.utf8.count + 3)
+            let rest = url.absoluteString.utf8.dropFirst(scheme.rawValue.utf8.count + 3)
+            let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+            let (name, digits) = Substring(authority).hostAndPort
             // Foundation reports a port that overflows as none.
             if port == nil, !digits.isEmpty { return nil }
             // Foundation may report an international name in Unicode, although it sends the ASCII form.
@@ -49,13 +46,6 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         }
         guard let origin = try? WebOrigin(scheme: scheme, host: host, port: port) else { return nil }
         self = origin
-    }
-
-    /// The host and the port of an address without a user, after its scheme.
-    private static func authority(of text: String, after count: Int) -> (host: Substring, port: Substring) {
-        let rest = text.utf8.dropFirst(count)
-        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
-        return text[rest.startIndex..<end].hostAndPort
     }
 
     /// The beginning of an address at this origin; the scheme's default port is omitted.
@@ -79,18 +69,15 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
             return isPlausible ? "[\(bare.lowercased())]" : nil
         }
         guard !isBracketed, !bare.isEmpty, bare.utf8.count <= 255 else { return nil }
-        guard
-            bare.utf8.allSatisfy({ $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") }
-            )
-        else { return bare.isASCII ? nil : HostName.ascii(bare).flatMap(canonical(host:)) }
+        guard bare.utf8.allSatisfy(HostName.isLegal) else {
+            return bare.isASCII ? nil : HostName.ascii(bare).flatMap(canonical(host:))
+        }
         // Only the last label may be empty: a trailing dot means the root (RFC 1034 §3.1).
         let dot = UInt8(ascii: ".")
         guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
         return HostName.withoutRoot(bare.lowercased())
     }
-}
 
-extension WebOrigin {
     /// Whether the host is this machine, so that nothing leaves it (RFC 6761 §6.3).
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }

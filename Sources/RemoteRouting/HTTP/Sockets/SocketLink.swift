@@ -61,13 +61,4 @@ package final class SocketUpgrade: Sendable {
     package var link: (any SocketLink)? { latest.withLock { $0 } }
 
     func began(_ link: any SocketLink) { latest.withLock { $0 = link } }
-
-    #if os(Linux)
-    /// Creates the link of an attempt, with a new key for its handshake.
-    func beginAttempt() -> FrameLink {
-        let link = FrameLink(protocols: protocols, messageBytes: messageBytes)
-        began(link)
-        return link
-    }
-    #endif
 }

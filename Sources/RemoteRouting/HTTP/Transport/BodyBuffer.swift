@@ -4,8 +4,8 @@ internal import Foundation
 struct BodyBuffer {
     private let memoryLimit: Int
     private let spillLimit: Int
-    private var pieces: [Data] = []
-    private var firstPiece = 0
+    /// A slice, because its first element is removed in constant time and its storage stays as small as its use.
+    private var pieces: ArraySlice<Data> = []
     private(set) var memoryBytes = 0
     private var spill: SpillFile?
     private var spillStart = 0
@@ -18,15 +18,9 @@ struct BodyBuffer {
 
     var spilledBytes: Int { spillEnd - spillStart }
 
-    /// The number of slots for chunks, including those already read.
-    var pieceCount: Int { pieces.count }
+    var isEmpty: Bool { pieces.isEmpty && spilledBytes == 0 }
 
-    var isEmpty: Bool { firstPiece == pieces.count && spilledBytes == 0 }
-
-    /// Appends received bytes.
-    ///
-    /// - Parameter staysInMemory: Whether the memory limit is ignored, because the reader waits for the whole body or the source pauses.
-    /// - Throws: ``TransportFailure`` if the file would exceed its limit or cannot be written.
+    /// Appends received bytes; ignores the memory limit if the reader waits for the whole body or the source pauses.
     mutating func push(_ data: Data, staysInMemory: Bool) throws(TransportFailure) {
         // While the file contains unread bytes, all later bytes must go there to keep their order.
         let fits = spilledBytes == 0 && (staysInMemory || memoryBytes + data.count <= memoryLimit)
@@ -47,18 +41,12 @@ struct BodyBuffer {
     }
 
     mutating func take() throws(TransportFailure) -> Data? {
-        if firstPiece < pieces.count {
-            let piece = pieces[firstPiece]
-            pieces[firstPiece] = Data()
-            firstPiece += 1
+        if let piece = pieces.first {
+            // The storage of the slice would otherwise retain the bytes.
+            pieces[pieces.startIndex] = Data()
+            pieces.removeFirst()
             memoryBytes -= piece.count
-            if firstPiece == pieces.count {
-                clearPieces()
-            } else if firstPiece >= 64, firstPiece * 2 >= pieces.count {
-                // A reader that is always one chunk behind would otherwise let the array grow without bound.
-                pieces.removeFirst(firstPiece)
-                firstPiece = 0
-            }
+            if pieces.isEmpty { pieces = [] }
             return piece
         }
         guard let spill, spilledBytes > 0 else { return nil }
@@ -70,10 +58,7 @@ struct BodyBuffer {
 
     mutating func takeAll() throws(TransportFailure) -> Data {
         // The common case: a small body in one chunk.
-        if spilledBytes == 0, pieces.count == 1, firstPiece == 0 {
-            defer { clearPieces() }
-            return pieces[0]
-        }
+        if spilledBytes == 0, pieces.count == 1, let piece = try take() { return piece }
         var all = Data()
         all.reserveCapacity(memoryBytes + spilledBytes)
         while let piece = try take() { all.append(piece) }
@@ -81,14 +66,8 @@ struct BodyBuffer {
     }
 
     mutating func discard() {
-        clearPieces()
+        (pieces, memoryBytes) = ([], 0)
         spill = nil
         (spillStart, spillEnd) = (0, 0)
-    }
-
-    private mutating func clearPieces() {
-        pieces.removeAll(keepingCapacity: false)
-        firstPiece = 0
-        memoryBytes = 0
     }
 }

@@ -4,20 +4,14 @@ internal import StoreCore
 /// A decoder that works only when the reader requests bytes, so that the source never waits and an idle reader causes no work.
 final class BodyDecoder: Sendable {
     #if os(Linux)
-    private struct State {
-        let inflater: Inflater
-        /// The number of decoded bytes, which the limit bounds.
-        var made = 0
-    }
-
     private let limit: Int
-    /// Guards the decoder; the lock is uncontended, because a body has one reader at a time.
-    private let state: Lock<State>
+    /// The lock is uncontended, because a body has one reader at a time.
+    private let inflater: Lock<Inflater>
 
     private init?(_ coding: ContentCoding, limit: Int) {
         guard let inflater = Inflater(coding) else { return nil }
         self.limit = limit
-        state = Lock(State(inflater: inflater))
+        self.inflater = Lock(inflater)
     }
 
     /// Returns the decoder for a body; `nil` if the body is not encoded. Throws if its coding was not requested.
@@ -31,22 +25,21 @@ final class BodyDecoder: Sendable {
         return decoder
     }
 
-    var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
+    var decodedBytes: Int64 { inflater.withLock { Int64($0.decodedBytes) } }
 
-    func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
+    func push(_ data: Data) { inflater.withLock { $0.push(data) } }
 
     func next() throws(TransportFailure) -> Data? {
-        try state.withLock { state throws(TransportFailure) -> Data? in
-            guard let data = try state.inflater.next() else { return nil }
-            state.made += data.count
-            guard state.made <= limit else { throw TransportFailure.tooLarge(limit) }
+        try inflater.withLock { inflater throws(TransportFailure) -> Data? in
+            guard let data = try inflater.next() else { return nil }
+            guard inflater.decodedBytes <= limit else { throw TransportFailure.tooLarge(limit) }
             return data
         }
     }
 
     /// Marks the input as complete; throws if the encoded body is truncated.
     func finish() throws(TransportFailure) {
-        try state.withLock { state throws(TransportFailure) in try state.inflater.finish() }
+        try inflater.withLock { inflater throws(TransportFailure) in try inflater.finish() }
     }
 
     func decodeAll(_ data: Data) throws(TransportFailure) -> Data {

@@ -6,14 +6,15 @@ package struct Deadlines: Sendable {
         case head, idle, attempt, overall
     }
 
+    private enum Phase {
+        case waiting, head, body, paused
+    }
+
     private let timeouts: ExchangeLimits.Timeouts
-    /// The moment at which the exchange must end.
     private let overall: MonotonicInstant?
     private let started: MonotonicInstant
     private var lastActivity: MonotonicInstant
-    private var isWaiting: Bool
-    private var hasHead = false
-    private var isPaused = false
+    private var phase: Phase
 
     /// Creates the deadlines of an exchange when it is submitted.
     ///
@@ -22,33 +23,21 @@ package struct Deadlines: Sendable {
         self.timeouts = timeouts
         self.overall = overall
         self.started = started
-        self.isWaiting = isWaiting
+        phase = isWaiting ? .waiting : .head
         lastActivity = started
     }
 
     /// Records the beginning of the exchange, or of its repetition.
-    mutating func began(at now: MonotonicInstant) {
-        isWaiting = false
-        hasHead = false
-        lastActivity = now
-    }
+    mutating func began(at now: MonotonicInstant) { (phase, lastActivity) = (.head, now) }
 
     /// Records that a part of the request was sent or a part of the body arrived.
     mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
-    mutating func headArrived(at now: MonotonicInstant) {
-        hasHead = true
-        lastActivity = now
-    }
+    /// Starts the idle deadline, because the head has arrived or the reader wants more.
+    mutating func expectsBody(at now: MonotonicInstant) { (phase, lastActivity) = (.body, now) }
 
     /// Suspends the idle deadline, because the server waits for a slow reader.
-    mutating func paused() { isPaused = true }
-
-    /// Resumes the idle deadline, because the reader wants more.
-    mutating func resumed(at now: MonotonicInstant) {
-        isPaused = false
-        lastActivity = now
-    }
+    mutating func paused() { phase = .paused }
 
     /// The nearest deadline and its part; `nil` if nothing limits the exchange.
     var next: (instant: MonotonicInstant, part: Part)? {
@@ -60,11 +49,10 @@ package struct Deadlines: Sendable {
         }
         consider(overall, .overall)
         consider(timeouts.attempt.map { started.advanced(by: $0) }, .attempt)
-        if isWaiting { return first }
-        if !hasHead {
-            consider(timeouts.head.map { lastActivity.advanced(by: $0) }, .head)
-        } else if !isPaused {
-            consider(timeouts.idle.map { lastActivity.advanced(by: $0) }, .idle)
+        switch phase {
+        case .head: consider(timeouts.head.map { lastActivity.advanced(by: $0) }, .head)
+        case .body: consider(timeouts.idle.map { lastActivity.advanced(by: $0) }, .idle)
+        case .waiting, .paused: break
         }
         return first
     }

@@ -99,17 +99,12 @@ extension Exchange {
     private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
         guard state.isPaused else { return nil }
         state.isPaused = false
-        state.deadlines.resumed(at: now)
+        state.deadlines.expectsBody(at: now)
         return state.resume
     }
 
     /// Fails the exchange and ends it on the wire; ignored after its end.
-    func stop(_ failure: TransportFailure) {
-        apply { state in
-            guard !state.isOver else { return }
-            fail(&state, failure, stops: true)
-        }
-    }
+    func stop(_ failure: TransportFailure) { apply { fail(&$0, failure, stops: true) } }
 
     /// The number of received unread bytes, for tests.
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }

@@ -19,7 +19,6 @@ public final class Exchange: Sendable {
         var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
-        /// Whether a part of the request body was sent.
         var hasSentBody = false
         var metrics: Box<ExchangeMetrics>?
         /// The times of the head and of the end, if the source does not measure time.
@@ -35,7 +34,6 @@ public final class Exchange: Sendable {
         var resume: (@Sendable () -> Void)?
         /// Whether the reader wants the whole body, so that chunks need not wake it.
         var wantsWhole = false
-        /// The tasks that wait for the head or for more of the body.
         var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
@@ -50,7 +48,6 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// The actions to perform outside the lock.
     private struct Aftermath {
         var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
@@ -189,7 +186,7 @@ public final class Exchange: Sendable {
         }
         state.head = head
         state.phase = .receiving
-        state.deadlines.headArrived(at: now)
+        state.deadlines.expectsBody(at: now)
         if !source.keepsDeadlines { state.headTime = now }
     }
 
@@ -244,7 +241,6 @@ public final class Exchange: Sendable {
         return metrics
     }
 
-    /// Sets the action that resumes a paused source.
     func onResume(_ action: @escaping @Sendable () -> Void) {
         let isTooLate = state.withLock { state in
             if !state.isOver { state.resume = action }
@@ -255,16 +251,12 @@ public final class Exchange: Sendable {
     }
 
     /// Fails the exchange; ignored after its end, for example after a stop.
-    public func fail(_ failure: TransportFailure) {
-        apply { state in
-            guard !state.isOver else { return }
-            fail(&state, failure, stops: false)
-        }
-    }
+    public func fail(_ failure: TransportFailure) { apply { fail(&$0, failure, stops: false) } }
 
     // MARK: State changes
 
     func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
+        guard !state.isOver else { return }
         var failure = failure
         // The request has arrived, at least in part, even if the code of the failure means that it was never sent.
         let hasSentHead = state.metrics?.value.sentHeadBytes ?? 0 > 0

@@ -92,7 +92,6 @@ enum PEM {
         return found
     }
 
-    /// Returns the label of a boundary line; `nil` for any other line.
     private static func boundary(_ line: String, _ word: String) -> String? {
         let (start, end) = ("-----\(word) ", "-----")
         guard line.hasPrefix(start), line.hasSuffix(end), line.count > start.count + end.count else { return nil }
@@ -123,7 +122,6 @@ enum DER {
         return Array(fields[5].whole)
     }
 
-    /// Splits a sequence of elements; `nil` if the bytes are malformed.
     private static func elements(of bytes: ArraySlice<UInt8>) -> [Element]? {
         var rest = bytes
         var found: [Element] = []

@@ -97,6 +97,10 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ProxyOptions {
+    func check() throws(TransportFailure) {
+        if case .server(let server) = choice, let problem = server.problem { throw TransportFailure(.invalidProxyOptions, problem) }
+    }
+
     /// Whether http requests to this machine, by its name or address, leave it, because a proxy on another machine forwards them.
     package func leadsAway(from host: String, variable: (String) -> String? = ProxyOptions.variable) -> Bool {
         switch choice {
@@ -208,16 +212,6 @@ extension ProxyOptions.Server {
             }
         }
         return credentials != nil && user.isEmpty ? "the proxy's credentials have no user name; pass one, or nil" : nil
-    }
-}
-
-extension ProxyOptions {
-    func check() throws(TransportFailure) {
-        if case .server(let server) = choice, let problem = server.problem { throw TransportFailure(.invalidProxyOptions, problem) }
-    }
-
-    var hasCredentials: Bool {
-        if case .server(let server) = choice { server.credentials != nil } else { false }
     }
 }
 

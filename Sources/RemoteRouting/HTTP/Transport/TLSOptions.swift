@@ -39,8 +39,6 @@ public struct TLSOptions: Hashable, Sendable {
     }
 }
 
-// MARK: Authorities
-
 extension TLSOptions {
     /// Certificate authorities in PEM (RFC 7468).
     public struct Authorities: Hashable, Sendable {
@@ -68,11 +66,7 @@ extension TLSOptions {
             pem = try PEM.certificates(in: try PEM.contents(of: file, operation), operation)
         }
     }
-}
 
-// MARK: Pins
-
-extension TLSOptions {
     /// The SHA-256 digest of a public key (the certificate's `SubjectPublicKeyInfo`, RFC 7469 §2.4).
     public struct Pin: Hashable, Sendable, CustomStringConvertible {
         /// The digest, 32 bytes.
@@ -100,11 +94,7 @@ extension TLSOptions {
         /// The pin as `sha256/` and the digest in base64.
         public var description: String { "sha256/" + digest.base64EncodedString() }
     }
-}
 
-// MARK: Client certificates
-
-extension TLSOptions {
     /// A certificate with its private key, which identifies the client to a server.
     ///
     /// Its description and its mirror contain neither the key nor the password.

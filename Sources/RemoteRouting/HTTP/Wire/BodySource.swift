@@ -21,24 +21,35 @@ final class BodySource {
     private var isReading = false
     private var isAtEnd = false
     private var failure: (any Error)?
-    /// The number of bytes still to follow; `nil` if the length is unknown.
-    private var left: Int64?
 
     init(_ data: Data) {
         requestNext = nil
         piece = data
         isAtEnd = true
-        left = Int64(data.count)
     }
 
     /// Creates a body that is read while it is sent.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
-        let pump = Pump(ticket, mailbox, stream)
-        requestNext = { pump.read() }
-        left = stream.length
+        if let chunks = stream.chunks?() {
+            requestNext = { chunks.read { mailbox.post(.read(ticket, $0)) } }
+            return
+        }
+        let opened = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
+        let readNext = { @Sendable () throws -> Data? in
+            // Only one chunk is read at a time, so the lock is uncontended.
+            try opened.withLock { opened throws -> Data? in
+                let read = try opened ?? stream.checked(stream.open())
+                opened = read
+                while let piece = try read(65_536) {
+                    if !piece.isEmpty { return piece }
+                }
+                return nil
+            }
+        }
+        // A body may block the thread that reads it.
+        requestNext = { DispatchQueue.global().async { mailbox.post(.read(ticket, Result { try readNext() })) } }
     }
 
-    /// Creates the source of a WebSocket's frames.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ socket: FrameLink) {
         requestNext = { socket.requestNext { mailbox.post(.read(ticket, .success($0))) } }
     }
@@ -71,7 +82,6 @@ final class BodySource {
             } else if let failure {
                 return .failed(.unreadableBody(failure))
             } else if isAtEnd {
-                guard left ?? 0 == 0 || requestNext == nil else { return .failed(.shortBody) }
                 return .bytes(0)
             } else {
                 readAhead()
@@ -82,12 +92,6 @@ final class BodySource {
         let start = piece.startIndex + offset
         piece.copyBytes(to: buffer, from: start..<(start + count))
         offset += count
-        if let known = left, requestNext != nil {
-            left = known - Int64(count)
-            guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
-                return .failed(.longBody)
-            }
-        }
         return .bytes(count)
     }
 
@@ -104,42 +108,6 @@ final class BodySource {
         guard let requestNext, !isReading, !isAtEnd, next == nil, failure == nil else { return }
         isReading = true
         requestNext()
-    }
-
-    /// A reader of one chunk at a time, from a sequence, or on threads that may block.
-    private final class Pump: Sendable {
-        private let ticket: WireMachine.Ticket
-        private let mailbox: Mailbox
-        private let chunks: ChunkReader?
-        private let open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
-        /// The opened body. Only one chunk is read at a time, so the lock is uncontended.
-        private let reader = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
-
-        init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
-            self.ticket = ticket
-            self.mailbox = mailbox
-            chunks = stream.chunks?()
-            open = stream.open
-        }
-
-        func read() {
-            if let chunks { return chunks.read { [ticket, mailbox] in mailbox.post(.read(ticket, $0)) } }
-            DispatchQueue.global().async { [self] in mailbox.post(.read(ticket, Result { try next() })) }
-        }
-
-        private func next() throws -> Data? {
-            let read: @Sendable (_ upTo: Int) throws -> Data?
-            if let opened = reader.withLock(\.self) {
-                read = opened
-            } else {
-                read = try open()
-                reader.withLock { $0 = read }
-            }
-            while let piece = try read(65_536) {
-                if !piece.isEmpty { return piece }
-            }
-            return nil
-        }
     }
 }
 #endif

@@ -166,9 +166,7 @@ struct ConnectionSharing {
         return isNews ? group.release() : []
     }
 
-    /// Records the end of a running exchange; returns the exchanges that follow.
-    ///
-    /// - Parameter hasFailed: Whether it failed before its request was sent; the waiting exchanges may then fail too.
+    /// Records the end of an exchange, which may have failed before its request was sent; returns the exchanges that follow.
     mutating func ended(_ ticket: WireMachine.Ticket, _ key: Key, hasFailed: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         group.running -= 1

@@ -19,7 +19,6 @@ enum FieldBytes {
         }
     }
 
-    /// Returns bytes as text that gives them back exactly.
     static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) {
             guard bytes.contains(lead), text.unicodeScalars.contains(where: { byte(of: $0) != nil }) else { return text }

@@ -4,9 +4,7 @@ internal import Foundation
 ///
 /// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count toward the limits and are dropped.
 struct HeadReader {
-    /// The maximum number of bytes in all lines of a response.
     static let byteLimit = 262_144
-    /// The maximum number of field lines in a response.
     static let fieldLimit = 1000
 
     private var bytes = 0
@@ -81,10 +79,14 @@ struct HeadReader {
         if !(100..<1000).contains(status) {
             return "the response has no status of three digits; check that the address and the port are those of an HTTP server"
         }
-        if !hasOneLength {
+        let lengths = values(of: "Content-Length")
+            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
+        // All of them must be equal (RFC 9112 §6.3).
+        if !lengths.allSatisfy({ $0 != nil && $0 == lengths[0] }) {
             return "the Content-Length of the response is not a number, or has several values; correct the server or the proxy before it"
         }
-        if !hasKnownCoding {
+        let codings = values(of: "Transfer-Encoding")
+        if !codings.isEmpty, codings.count > 1 || codings[0].lowercased() != "chunked" {
             return "the Transfer-Encoding of the response is not chunked alone; configure the server to compress with Content-Encoding only"
         }
         return nil
@@ -101,19 +103,6 @@ struct HeadReader {
             status = status * 10 + Int(byte - 0x30)
         }
         return status
-    }
-
-    /// Whether all lengths are equal (RFC 9112 §6.3) and valid numbers.
-    private var hasOneLength: Bool {
-        let lengths = values(of: "Content-Length")
-            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
-        return lengths.allSatisfy { $0 != nil && $0 == lengths[0] }
-    }
-
-    /// Whether the transfer coding is supported: `chunked` alone.
-    private var hasKnownCoding: Bool {
-        let codings = values(of: "Transfer-Encoding")
-        return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
     }
 
     private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
@@ -155,7 +144,6 @@ extension UnsafeRawBufferPointer {
 }
 
 extension Slice<UnsafeRawBufferPointer> {
-    /// The bytes without whitespace at both ends.
     fileprivate func trimmed() -> Self {
         var (start, end) = (startIndex, endIndex)
         while start < end, self[start].isBlank { start += 1 }

@@ -32,6 +32,7 @@ package enum ContentCoding: String, CaseIterable, Sendable {
 package final class Inflater {
     private let coding: ContentCoding
     private let inflater: OpaquePointer
+    private(set) var decodedBytes = 0
     private var input = Data()
     private var scratch = [UInt8](repeating: 0, count: 65_536)
     /// Whether the input so far is empty or ends with a complete member.
@@ -61,6 +62,7 @@ package final class Inflater {
             }
             isAtEnd = result == 1
             mayHoldMore = !isAtEnd && made == scratch.count
+            decodedBytes += made
             if isAtEnd { wire_inflater_reset(inflater) }
             if made > 0 { return Data(scratch[..<made]) }
         }

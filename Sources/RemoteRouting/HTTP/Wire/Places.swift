@@ -107,7 +107,6 @@ struct Places {
         streamLimit - total.streams > min(lane.counts.streams, streamLimit / 8)
     }
 
-    /// Counts an exchange that takes a place.
     mutating func began(_ origin: String, isStream: Bool) {
         update(origin) { counts in
             counts.running += 1
@@ -115,7 +114,6 @@ struct Places {
         }
     }
 
-    /// Records that a running or paused exchange has left its place.
     mutating func ended(_ origin: String, isStream: Bool, isPaused: Bool) {
         update(origin) { counts in
             if isPaused { counts.paused -= 1 } else { counts.running -= 1 }
@@ -123,17 +121,11 @@ struct Places {
         }
     }
 
-    mutating func paused(_ origin: String) {
+    /// Counts a running exchange as paused, or a paused one as running.
+    mutating func moved(_ origin: String, isPaused: Bool) {
         update(origin) { counts in
-            counts.running -= 1
-            counts.paused += 1
-        }
-    }
-
-    mutating func resumed(_ origin: String) {
-        update(origin) { counts in
-            counts.paused -= 1
-            counts.running += 1
+            counts.running += isPaused ? -1 : 1
+            counts.paused += isPaused ? 1 : -1
         }
     }
 

@@ -27,7 +27,6 @@ extension TLSOptions {
         return true
     }
 
-    /// Calls a function with the options in the shim's form.
     func withWireForm(isAlone: Bool, _ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
         func bytes(_ buffer: UnsafeRawBufferPointer) -> wire_bytes { wire_bytes(start: buffer.baseAddress, count: buffer.count) }
         let none = Data()

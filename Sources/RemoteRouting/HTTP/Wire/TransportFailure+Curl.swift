@@ -161,7 +161,6 @@ extension TransportFailure {
     }
 }
 
-/// An error of libcurl that caused a failure.
 package struct CurlError: Error, Sendable, CustomStringConvertible {
     package let code: Int32
     /// libcurl's message, which may name hosts.

@@ -92,5 +92,5 @@ package enum HostName {
         return lower == "localhost." || lower.hasSuffix(".localhost.") ? String(name.dropLast()) : name
     }
 
-    private static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || "-._".utf8.contains(byte) }
+    static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || "-._".utf8.contains(byte) }
 }

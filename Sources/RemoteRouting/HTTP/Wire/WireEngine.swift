@@ -50,13 +50,12 @@ package final class WireEngine: Sendable {
 
     /// Submits a request, and returns its number; the engine feeds its exchange on its own thread.
     package func start(_ request: WireRequest, _ exchange: Exchange) -> Ticket {
-        mailbox.start(request, exchange)
+        mailbox.post { .start($0, request, exchange) }
     }
 
     /// Ends an exchange on the wire; it is not fed again, except for a call already in progress.
     package func cancel(_ ticket: Ticket) { mailbox.post(.cancel(ticket)) }
 
-    /// Resumes an exchange that has paused its source.
     package func resume(_ ticket: Ticket) { mailbox.post(.resume(ticket)) }
 }
 
@@ -92,19 +91,14 @@ final class Mailbox: Sendable {
 
     var known: Int { state.withLock { $0.known + $0.commands.count } }
 
-    func post(_ command: Command) {
-        let isAsleep = state.withLock { state in
-            state.commands.append(command)
-            defer { state.isAsleep = false }
-            return state.isAsleep
-        }
-        if isAsleep { wire_event_post(event) }
-    }
+    func post(_ command: Command) { post { _ in command } }
 
-    func start(_ request: WireRequest, _ exchange: Exchange) -> WireMachine.Ticket {
+    /// Posts a command that may take a new number for its exchange; returns the number.
+    @discardableResult
+    func post(_ command: (WireMachine.Ticket) -> Command) -> WireMachine.Ticket {
         let (ticket, isAsleep) = state.withLock { state in
             state.lastTicket += 1
-            state.commands.append(.start(state.lastTicket, request, exchange))
+            state.commands.append(command(state.lastTicket))
             defer { state.isAsleep = false }
             return (state.lastTicket, state.isAsleep)
         }

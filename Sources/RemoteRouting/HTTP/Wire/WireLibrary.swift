@@ -1,6 +1,5 @@
 #if os(Linux)
 internal import CurlShim
-internal import Foundation
 
 /// A libcurl that was found or loaded, with its capabilities.
 package struct WireLibrary: Sendable {
@@ -8,7 +7,6 @@ package struct WireLibrary: Sendable {
         package let description: String
     }
 
-    /// The properties of a libcurl build.
     package struct Build: Hashable, Sendable {
         /// The version as text, such as `7.88.1`.
         package var name: String
@@ -49,9 +47,6 @@ package struct WireLibrary: Sendable {
 
     /// The shim's number for the library.
     let number: Int32
-    /// A file of certificates; `nil` if the library's own file exists.
-    let certificates: String?
-
     package let build: Build
 
     package var version: String { build.name }
@@ -66,7 +61,6 @@ package struct WireLibrary: Sendable {
             hasHTTP2: wire_library_has_http2(number) != 0)
         if let problem = build.problem { throw Missing(description: problem) }
         guard wire_library_initialize(number) == 0 else { throw Missing(description: "libcurl \(build.name) cannot be initialized") }
-        certificates = WireLibrary.certificates(for: number)
     }
 
     /// Whether `curl_global_init` may run while other threads use libcurl (since 7.84).
@@ -74,16 +68,5 @@ package struct WireLibrary: Sendable {
         let number = wire_library_default()
         return number < 0 || wire_library_is_thread_safe(number) != 0
     }
-
-    /// Returns the system's certificate file if the build's own does not exist, as in a Python wheel or a static build.
-    private static func certificates(for number: Int32) -> String? {
-        if let path = wire_library_certificates(number), FileManager.default.fileExists(atPath: String(cString: path)) { return nil }
-        return knownCertificates.first { FileManager.default.fileExists(atPath: $0) }
-    }
-
-    private static let knownCertificates = [
-        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
-        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
-    ]
 }
 #endif

@@ -43,7 +43,10 @@ final class WireLoop {
             mailbox.take(into: &commands)
             now = SystemTime().now
             turn += 1
-            continueTransfers()
+            // A transfer may wait again.
+            let continued = waiting
+            waiting = []
+            for transfer in continued { transfer.continueReceiving() }
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             for (ticket, part) in machine.late(at: now) { end(ticket, late: part) }
@@ -60,13 +63,6 @@ final class WireLoop {
 
     /// Whether another exchange may open a connection; idle connections alone never prevent it.
     private var hasDescriptors: Bool { machine.isIdle || Int(wire_loop_descriptors(handle)) < descriptors }
-
-    private func continueTransfers() {
-        guard !waiting.isEmpty else { return }
-        let transfers = waiting
-        waiting.removeAll(keepingCapacity: true)
-        for transfer in transfers { transfer.continueReceiving() }
-    }
 
     /// The number of milliseconds until the next deadline, rounded up; −1 if there is none.
     private var waitingTime: Int32 {
@@ -109,7 +105,7 @@ final class WireLoop {
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
         guard let transfer = transfers[ticket] else { return }
-        let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
+        let code = transfer.begin(on: handle, onFreshConnection: isFresh)
         guard code != 0 else { return }
         end(ticket, transfer.refusal(code))
     }
@@ -118,9 +114,8 @@ final class WireLoop {
     private func end(_ ticket: WireMachine.Ticket, _ failure: TransportFailure? = nil, late part: Deadlines.Part? = nil) {
         machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
-        if part != nil { transfer.distrustConnection() }
         let isWaiting = transfer.isWaiting
-        transfer.end()
+        transfer.end(isLate: part != nil)
         guard var failure = part.map({ TransportFailure($0, transfer.exchange.limits) }) ?? failure else { return }
         if part == .head, isWaiting, transfer.request.isStream {
             failure.message = "no connection is left for another stream; end some streams, or raise the process's limit of file descriptors"
@@ -175,11 +170,10 @@ final class WireLoop {
             transfer.failCut()
         }
         switch machine.ended(transfer.ticket) {
-        case .ignore: transfer.end()
+        case .ignore, .wait: transfer.end()
         case .beginAgain:
             transfer.end()
             begin(transfer.ticket, onFreshConnection: true)
-        case .wait: transfer.end()
         case .conclude(let mayHaveArrived):
             transfers[transfer.ticket] = nil
             transfer.conclude(code, mayHaveArrived: mayHaveArrived && !transfer.isUnprocessed)

@@ -7,7 +7,6 @@ package struct WireMachine {
     /// The number of an exchange, in the order of submission.
     package typealias Ticket = UInt64
 
-    /// The action after the end of a transfer.
     package enum EndAction: Hashable {
         /// Begin the same request again on a fresh connection, because nothing was sent.
         case beginAgain
@@ -193,11 +192,9 @@ package struct WireMachine {
 
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
-    /// Records the arrival of the head.
-    ///
-    /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
+    /// Records the arrival of the head; other exchanges may use a shared connection at the same time, as with HTTP/2.
     package mutating func headArrived(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
-        entries[ticket]?.deadlines.headArrived(at: now)
+        entries[ticket]?.deadlines.expectsBody(at: now)
         if let entry = entries[ticket], let key = entry.sharing {
             release(sharing.headArrived(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection))
         }
@@ -210,15 +207,15 @@ package struct WireMachine {
         guard let entry = entries[ticket], entry.isRunning, !entry.isPaused else { return }
         entries[ticket]?.isPaused = true
         entries[ticket]?.deadlines.paused()
-        places.paused(entry.origin)
+        places.moved(entry.origin, isPaused: true)
     }
 
     /// Records that the reader wants more; returns whether the transfer must resume.
     package mutating func resumed(_ ticket: Ticket, at now: MonotonicInstant) -> Bool {
         guard let entry = entries[ticket], entry.isPaused else { return false }
         entries[ticket]?.isPaused = false
-        entries[ticket]?.deadlines.resumed(at: now)
-        places.resumed(entry.origin)
+        entries[ticket]?.deadlines.expectsBody(at: now)
+        places.moved(entry.origin, isPaused: false)
         expect(ticket)
         return true
     }

@@ -30,7 +30,9 @@ package struct WireRequest: Sendable {
         url = message.url.absoluteString
         // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
-        socket = limits.upgrade?.beginAttempt()
+        // Each attempt has a new key for its handshake.
+        socket = limits.upgrade.map { FrameLink(protocols: $0.protocols, messageBytes: $0.messageBytes) }
+        if let socket { limits.upgrade?.began(socket) }
         try connection.proxy.check()
         try connection.checkUnixSocket()
         if message.method == .head, !message.body.isNone {
@@ -102,7 +104,6 @@ package struct WireRequest: Sendable {
     /// Whether an idle connection does not show that its server has closed it.
     var hidesClosing: Bool { isSecure || connection.unixSocketPath != nil }
 
-    /// The scheme, the host and the port, and the path of a Unix domain socket.
     var origin: String { connection.unixSocketPath.map { "\(address) \($0)" } ?? address }
 
     private var address: String {
@@ -128,7 +129,7 @@ package struct WireRequest: Sendable {
         guard isSecure else { return 0 }
         var hasher = Hasher()
         var hasSecrets = tls?.hashSecrets(into: &hasher) ?? false
-        if connection.proxy.hasCredentials {
+        if case .server(let server) = connection.proxy.choice, server.credentials != nil {
             hasSecrets = true
             hasher.combine(connection.proxy)
         }

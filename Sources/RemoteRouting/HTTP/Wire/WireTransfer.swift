@@ -18,14 +18,13 @@ final class WireTransfer {
     /// Whether a head has arrived, and whether a part of the response was reported.
     private(set) var hasHead = false
     private var hasReported = false
-    /// Whether the server has accepted the upgrade to a WebSocket.
     private var isUpgraded = false
 
     private var headReader: HeadReader
     /// The received head, not yet reported.
     private var head: HTTPResponse?
     private var first = Data()
-    private var isUnreported = false
+    private var isUnreported: Bool { head != nil || !first.isEmpty }
     /// Whether the reader is behind; the next chunk pauses libcurl.
     private var isPaused = false
     private var isReceivingPaused = false
@@ -69,22 +68,20 @@ final class WireTransfer {
     // MARK: The loop's side
 
     /// Begins the exchange, or begins it again; returns libcurl's code, 0 on success.
-    func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool, certificates: String?) -> Int32 {
+    func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool) -> Int32 {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
         sent = 0
         source?.prepare()
         chooseProxy(handle)
-        return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
+        return withRequest(isFresh) { wire_transfer_begin(handle, $0) }
     }
 
     /// Prepares the exchange to begin again with another protocol.
     func repeats(offeringHTTP2 isOffered: Bool) {
         (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
-        (headReader, head, first, isUnreported) = (
-            HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data(), false
-        )
+        (headReader, head, first) = (HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data())
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
 
@@ -106,7 +103,6 @@ final class WireTransfer {
         return wire_transfer_is_cut(handle, code) != 0
     }
 
-    /// Whether the server has announced that it did not process the request.
     var isUnprocessed: Bool { !hasHead && handle.map { wire_transfer_is_unprocessed($0) != 0 } ?? false }
 
     /// Returns whether the connection was shut down because it kept the thread from other exchanges, or because libcurl has met a flood.
@@ -149,7 +145,7 @@ final class WireTransfer {
         }
     }
 
-    private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
+    private func withRequest(_ isFresh: Bool, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
         var copied = Data()
         var (form, length) = (WIRE_BODY_NONE, Int64(0))
         switch request.message.body {
@@ -165,16 +161,15 @@ final class WireTransfer {
             request.message.method.rawValue.withCString { method in
                 lines.withUnsafeBytes { lines in
                     copied.withUnsafeBytes { copied in
-                        withPaths(certificates) { certificates, unixSocket, tls in
+                        withConnection { unixSocket, tls in
                             guard let fields = lines.bindMemory(to: CChar.self).baseAddress else { return 27 }
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, offers_http2: offersHTTP2 ? 1 : 0,
-                                needs_fresh_connection: isFresh ? 1 : 0, certificates: certificates, tls: tls,
-                                owner: request.connectionOwner, local_port: request.localPort,
-                                needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0, upgrades: request.socket == nil ? 0 : 1,
-                                unix_socket: unixSocket)
+                                needs_fresh_connection: isFresh ? 1 : 0, tls: tls, owner: request.connectionOwner,
+                                local_port: request.localPort, needs_lookup: loop.hasLookups && request.needsLookup ? 1 : 0,
+                                upgrades: request.socket == nil ? 0 : 1, unix_socket: unixSocket)
                             return body(&wire)
                         }
                     }
@@ -183,18 +178,10 @@ final class WireTransfer {
         }
     }
 
-    private func withPaths(
-        _ certificates: String?,
-        _ body: (_ certificates: UnsafePointer<CChar>?, _ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32
-    ) -> Int32 {
-        func withPath(_ path: String?, _ body: (UnsafePointer<CChar>?) -> Int32) -> Int32 {
-            guard let path else { return body(nil) }
-            return path.withCString { body($0) }
-        }
-        return withTLS { tls in
-            withPath(certificates) { certificates in
-                withPath(request.connection.unixSocketPath) { body(certificates, $0, tls) }
-            }
+    private func withConnection(_ body: (_ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
+        withTLS { tls in
+            guard let path = request.connection.unixSocketPath else { return body(nil, tls) }
+            return path.withCString { body($0, tls) }
         }
     }
 
@@ -215,14 +202,11 @@ final class WireTransfer {
         return TransportFailure(.unsupported, "libcurl is built without a TLS option of the host; install a libcurl with OpenSSL")
     }
 
-    /// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
-    func distrustConnection() {
-        if let handle { wire_transfer_distrust(handle) }
-    }
-
-    func end() {
-        if let handle { wire_transfer_end(handle) }
-        handle = nil
+    func end(isLate: Bool = false) {
+        guard let handle else { return }
+        if isLate { wire_transfer_distrust(handle) }
+        wire_transfer_end(handle)
+        self.handle = nil
     }
 
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
@@ -234,12 +218,11 @@ final class WireTransfer {
         failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
         let metrics = failure == nil ? measure() : nil
         end()
-        isUnreported = false
         if let metrics {
             _ = exchange.receive(head, first, isComplete: true, metrics)
             (head, first) = (nil, Data())
         } else {
-            if head != nil || !first.isEmpty { deliver() }
+            if isUnreported { deliver() }
             if let failure { exchange.fail(failure) }
         }
     }
@@ -285,11 +268,8 @@ final class WireTransfer {
             mayHaveArrived: hasSent)
     }
 
-    /// Passes on the parts received in this turn.
     func report() {
-        guard isUnreported, handle != nil else { return }
-        isUnreported = false
-        deliver()
+        if isUnreported, handle != nil { deliver() }
     }
 
     private func deliver() {
@@ -334,7 +314,7 @@ final class WireTransfer {
             hasHead = true
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
-            delayReport()
+            loop.reportLater(self)
             if request.socket != nil { upgrade(isAccepted: head.status == 101) }
             // After an unrequested 101 nothing is HTTP, and the connection may never end.
             return head.status != 101 || isUpgraded
@@ -351,15 +331,9 @@ final class WireTransfer {
         }
         loop.machine.moved(ticket, at: loop.now)
         // The first chunks wait for the end of the turn, because most responses are complete by then.
-        if first.isEmpty {
-            first = Data(body)
-        } else if first.count + body.count <= WireTransfer.reportedBytes {
-            first.append(contentsOf: body)
-        } else {
-            report()
-            first = Data(body)
-        }
-        if !isUnreported { delayReport() }
+        if !first.isEmpty, first.count + body.count > WireTransfer.reportedBytes { report() }
+        if !isUnreported { loop.reportLater(self) }
+        if first.isEmpty { first = Data(body) } else { first.append(contentsOf: body) }
         return body.count
     }
 
@@ -389,11 +363,6 @@ final class WireTransfer {
     private func peerEnded() {
         endsSending = true
         loop.continueLater(self)
-    }
-
-    private func delayReport() {
-        isUnreported = true
-        loop.reportLater(self)
     }
 
     private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {

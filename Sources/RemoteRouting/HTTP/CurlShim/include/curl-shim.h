@@ -40,8 +40,6 @@ unsigned wire_library_version(int library);
 const char *wire_library_name(int library);
 /// The TLS library of the build, such as `OpenSSL/3.0.17`; NULL without TLS.
 const char *_Nullable wire_library_tls(int library);
-/// The certificate file that the build names; NULL if it is unknown.
-const char *_Nullable wire_library_certificates(int library);
 int wire_library_has_threads(int library);
 int wire_library_has_http2(int library);
 /// Whether `curl_global_init` is thread-safe.
@@ -140,8 +138,6 @@ typedef struct {
     /// Whether HTTP/2 is used if the server offers it over TLS.
     int offers_http2;
     int needs_fresh_connection;
-    /// A file of certificates; NULL for the library's own.
-    const char *_Nullable certificates;
     /// The TLS requirements; NULL for the defaults.
     const wire_tls *_Nullable tls;
     /// A hash of the secrets with which a connection is made; connections with another hash are not used.

@@ -9,28 +9,23 @@ internal import FoundationNetworking
 ///
 /// It is a session delegate, because on Linux task delegates receive no redirects.
 final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    private struct Entry {
-        let exchange: Exchange
-        let invalidatesSession: Bool
-    }
+    /// The options of a session with one task only, which ends with it; `nil` for the shared session.
+    private let ownTLS: TLSOptions?
+    private let exchanges = Lock<[Int: Exchange]>([:])
 
-    private let tls: TLSOptions
-    private let entries = Lock<[Int: Entry]>([:])
-
-    init(_ tls: TLSOptions = TLSOptions()) {
-        self.tls = tls
+    init(_ ownTLS: TLSOptions?) {
+        self.ownTLS = ownTLS
         super.init()
     }
 
-    var count: Int { entries.withLock(\.count) }
+    var count: Int { exchanges.withLock(\.count) }
 
-    func add(_ exchange: Exchange, for task: URLSessionTask, invalidatesSession: Bool) {
-        let entry = Entry(exchange: exchange, invalidatesSession: invalidatesSession)
-        entries.withLock { $0[task.taskIdentifier] = entry }
+    func add(_ exchange: Exchange, for task: URLSessionTask) {
+        exchanges.withLock { $0[task.taskIdentifier] = exchange }
     }
 
     private func exchange(of task: URLSessionTask) -> Exchange? {
-        entries.withLock { $0[task.taskIdentifier]?.exchange }
+        exchanges.withLock { $0[task.taskIdentifier] }
     }
 
     // MARK: Callbacks of URLSession
@@ -47,7 +42,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(Darwin)
-        if let trust = challenge.protectionSpace.serverTrust, tls.authorities != nil || !tls.pins.isEmpty {
+        if let trust = challenge.protectionSpace.serverTrust, let tls = ownTLS, tls.authorities != nil || !tls.pins.isEmpty {
             guard let failure = ServerTrust(trust).failure(under: tls) else {
                 return completionHandler(.useCredential, URLCredential(trust: trust))
             }
@@ -116,21 +111,18 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     #endif
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        if entry.exchange.limits.upgrade != nil, let response = task.response as? HTTPURLResponse, response.statusCode != 101 {
-            // For the system, a response that refuses a WebSocket is an error.
-            entry.exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
-            entry.exchange.finish()
-        } else if let error {
-            entry.exchange.fail(TransportFailure(sessionError: error))
+        guard let exchange = exchanges.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        let response = task.response as? HTTPURLResponse
+        // For the system, a response that refuses a WebSocket is an error.
+        let refusesSocket = exchange.limits.upgrade != nil && (response?.statusCode ?? 101) != 101
+        if let error, !refusesSocket {
+            exchange.fail(TransportFailure(sessionError: error))
         } else {
             // Linux reports a 3xx without a location only here; a second head is ignored.
-            if let response = task.response as? HTTPURLResponse {
-                entry.exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
-            }
-            entry.exchange.finish()
+            if let response { exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url)) }
+            exchange.finish()
         }
-        if entry.invalidatesSession { session.finishTasksAndInvalidate() }
+        if ownTLS != nil { session.finishTasksAndInvalidate() }
     }
 }
 

@@ -52,7 +52,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         self.configuration = URLSessionTransport.prepared(configuration)
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
-        delegate = SessionDelegate()
+        delegate = SessionDelegate(nil)
         shared = URLSession(configuration: self.configuration, delegate: delegate, delegateQueue: queue)
     }
 
@@ -90,20 +90,23 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         // Other options need their own session, so that neither connections nor TLS sessions are shared.
-        let isFresh = !request.method.isSafe || connection.tls != TLSOptions()
+        let ownTLS = request.method.isSafe && connection.tls == TLSOptions() ? nil : connection.tls
         if exchange.mayBegin() {
-            starting.async { [self] in start(wire, exchange, connection.tls, isFresh: isFresh) }
+            starting.async { [self] in start(wire, exchange, ownTLS) }
         }
         return exchange
     }
 
-    private func start(_ wire: URLRequest, _ exchange: Exchange, _ tls: TLSOptions, isFresh: Bool) {
+    private func start(_ wire: URLRequest, _ exchange: Exchange, _ ownTLS: TLSOptions?) {
         // The caller may have been canceled meanwhile.
         guard exchange.mayBegin() else { return }
-        let delegate = isFresh ? SessionDelegate(tls) : delegate
-        let session = isFresh ? URLSession(configuration: configuration(for: tls), delegate: delegate, delegateQueue: queue) : shared
+        var (session, delegate) = (shared, delegate)
+        if let ownTLS {
+            delegate = SessionDelegate(ownTLS)
+            session = URLSession(configuration: configuration(for: ownTLS), delegate: delegate, delegateQueue: queue)
+        }
         let task = makeTask(wire, exchange, in: session)
-        delegate.add(exchange, for: task, invalidatesSession: isFresh)
+        delegate.add(exchange, for: task)
         task.resume()
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
     }
@@ -202,13 +205,9 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     /// On Linux a stream is always chunked (RFC 9112 §7.1), which some servers refuse.
     private static func smallBody(of stream: HTTPBodyStream) throws -> Data? {
         guard let length = stream.length, length <= 262_144 else { return nil }
-        let read = try stream.open()
+        let read = try stream.checked(stream.open())
         var body = Data()
-        while let piece = try read(65_536) {
-            body.append(piece)
-            guard body.count <= length else { break }
-        }
-        guard body.count == length else { throw body.count < length ? TransportFailure.shortBody : .longBody }
+        while let piece = try read(65_536) { body.append(piece) }
         return body
     }
 }
