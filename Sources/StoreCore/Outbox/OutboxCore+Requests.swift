@@ -80,7 +80,7 @@ extension OutboxCore {
                 do {
                     for try await _ in trigger {
                         guard let self, !Task.isCancelled else { break }
-                        await triggered()
+                        await update { $0.triggered() }
                         await Task.yield()
                     }
                 } catch {
@@ -89,17 +89,8 @@ extension OutboxCore {
             })
     }
 
-    func triggered() {
-        machine.woke(time.now)
-        machine.triggered()
-        carryOut()
-    }
-
     func resume() {
-        guard !isClosed else { return }
-        machine.woke(time.now)
-        machine.resume()
-        carryOut()
+        if !isClosed { update { $0.resume() } }
     }
 
     func submit<Value: Command>(_ command: Value) throws -> UUID {

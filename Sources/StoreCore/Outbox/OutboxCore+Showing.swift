@@ -280,7 +280,7 @@ extension OutboxCore {
             }
         } catch {
             report(.logFault(error), id)
-            later { await $0.rewriteAgain(id) }
+            later { $0.rewrite(id) }
         }
     }
 
@@ -318,18 +318,15 @@ extension OutboxCore {
         item.status == .pending && item.submission.references.contains { machine.replacements[$0] != nil }
     }
 
-    func rewriteAgain(_ id: UUID) {
-        rewrite(id)
-        carryOut()
-    }
-
-    /// Calls a function after the delay for a failed log.
-    func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
+    /// Calls a function after the delay for a failed log, and carries out the actions.
+    func later(_ body: @escaping @Sendable (isolated OutboxCore) -> Void) {
         let instant = time.now.advanced(by: policy.faultDelay)
         Task { [weak self, time] in
             // Nothing cancels this task.
             try? await time.sleep(until: instant)
-            if let self { await body(self) }
+            guard let self else { return }
+            await body(self)
+            await carryOut()
         }
     }
 }

@@ -47,7 +47,6 @@ actor OutboxCore {
     var events: UInt64 = 0
     var lease: DeliveryLease?
     var leasing: Task<Void, Never>?
-    var leaseNumber = 0
     var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
     var triggers: [Task<Void, Never>] = []
     /// The waits of ended attempts until their results are logged again.
@@ -69,23 +68,14 @@ actor OutboxCore {
         let news = try log.read()
         let date = time.date
         (foreign, recordCount) = ([], news.entries.count)
-        var unknown: [OutboxEntry] = []
-        for record in news.entries {
-            guard let entry = OutboxCore.decode(record, keeping: &foreign) else { continue }
-            if entry.fact == .unknown { unknown.append(entry) }
-            machine.apply(entry, date: date)
-        }
+        let found = OutboxCore.decode(news, keeping: &foreign) { machine.apply($0, date: date) }
         machine.forgetOldReplacements()
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
         self.machine = machine
-        for damage in news.damages {
+        for (kind, command) in found {
             events += 1
-            onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
-        }
-        for entry in unknown {
-            events += 1
-            onEvent?(OutboxEvent(number: events, command: entry.id, kind: Self.newer(entry)))
+            onEvent?(OutboxEvent(number: events, command: command, kind: kind))
         }
     }
 
@@ -129,16 +119,11 @@ actor OutboxCore {
 
     func take(_ news: OutboxLog.News) {
         let date = time.date
-        for damage in news.damages { report(.damaged(bytes: damage.length, reason: damage.reason), nil) }
         if news.wasReplaced { (foreign, recordCount) = ([], 0) }
         recordCount += news.entries.count
         var entries: [OutboxEntry] = []
         entries.reserveCapacity(news.entries.count)
-        for record in news.entries {
-            guard let entry = Self.decode(record, keeping: &foreign) else { continue }
-            if entry.fact == .unknown { report(Self.newer(entry), entry.id) }
-            entries.append(entry)
-        }
+        for (kind, command) in Self.decode(news, keeping: &foreign, { entries.append($0) }) { report(kind, command) }
         let own = machine.actions
         if news.wasReplaced {
             machine.replaceAll(entries, date: date)
@@ -149,20 +134,32 @@ actor OutboxCore {
         if isShutDown { machine.actions = own }
     }
 
-    /// Decodes a record of the log, and keeps it for compactions if a newer version has written it.
-    private static func decode(_ record: Data, keeping foreign: inout [Data]) -> OutboxEntry? {
-        let entry = OutboxEntry(record)
-        if entry == nil || entry?.fact == .unknown { foreign.append(record) }
-        return entry
+    /// Decodes records, and keeps those that a newer version has written for compactions. Returns the events of damages and of these records.
+    private static func decode(
+        _ news: OutboxLog.News, keeping foreign: inout [Data], _ apply: (OutboxEntry) -> Void
+    ) -> [(kind: OutboxEvent.Kind, command: UUID?)] {
+        var events: [(kind: OutboxEvent.Kind, command: UUID?)] = []
+        for damage in news.damages { events.append((.damaged(bytes: damage.length, reason: damage.reason), nil)) }
+        for record in news.entries {
+            let entry = OutboxEntry(record)
+            if entry == nil || entry?.fact == .unknown { foreign.append(record) }
+            guard let entry else { continue }
+            apply(entry)
+            guard entry.fact == .unknown else { continue }
+            let error = StoreError(
+                .unreadableRecord,
+                "a newer version of this framework has written about a command of lane \(entry.lane.text); "
+                    + "update the program to deliver the lane")
+            events.append((.undecodable(name: "", error), entry.id))
+        }
+        return events
     }
 
-    /// The event of a fact that a newer version has written.
-    private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
-        let error = StoreError(
-            .unreadableRecord,
-            "a newer version of this framework has written about a command of lane \(entry.lane.text); update the program to deliver the lane"
-        )
-        return .undecodable(name: "", error)
+    /// Changes the machine at the current time, and carries out its actions.
+    func update(_ change: @Sendable (inout OutboxMachine) -> Void) {
+        machine.woke(time.now)
+        change(&machine)
+        carryOut()
     }
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
