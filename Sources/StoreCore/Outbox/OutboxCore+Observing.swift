@@ -62,7 +62,7 @@ extension OutboxCore {
     /// Whether nothing happens until an attempt ends or time passes, for tests.
     var isQuiet: Bool {
         machine.isStarted && unsettled.isEmpty && moving.isEmpty && responses.isEmpty && machine.running.count == runningCount
-            && machine.deliveredCount == 0 && (lease != nil || !machine.needsLease)
+            && machine.items.count == machine.pendingCount + machine.failedCount && (lease != nil || !machine.needsLease)
             && machine.nextWake ?? .distantFuture > time.now
     }
 

@@ -162,8 +162,7 @@ extension OutboxMachine {
 
     /// Replaces the durable state with that of a log that another process has compacted.
     mutating func replaceAll(_ entries: [OutboxEntry], date: Date) {
-        let (old, wasStarted) = (self, isStarted)
-        let oldActions = actions
+        let old = self
         forgetCommands()
         isStarted = false
         // A screen of this process may have a temporary identifier that the new log no longer names.
@@ -173,8 +172,7 @@ extension OutboxMachine {
         for entry in entries { apply(entry, date: date) }
         keepPlaces(of: old)
         for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
-        actions = oldActions
-        isStarted = wasStarted
+        (actions, isStarted) = (old.actions, old.isStarted)
         for (id, item) in old.items {
             guard let new = items[id] else { continue }
             if item.isUnreadable, new.submission == item.submission { markUnreadable(id) }

@@ -62,7 +62,7 @@ extension OutboxMachine {
         item.submission.supersedes = nil
         items[id] = item
         timeline.append((lastOrder, id))
-        pendingByName[submission.name, default: 0] += 1
+        countPending(submission.name, 1)
         byteCount += submission.payload.count
         if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = id }
         for reference in submission.references { referrers[reference, default: []].append(id) }
@@ -208,15 +208,17 @@ extension OutboxMachine {
     mutating func replaced(_ id: UUID, _ lane: OutboxLane, _ submission: OutboxEntry.Submission) {
         guard let item = items[id], item.status != .delivered else { return }
         let (lane, submission) = renamed(lane, submission)
-        pendingByName[item.submission.name, default: 0] -= item.status == .pending ? 1 : 0
-        pendingByName[submission.name, default: 0] += item.status == .pending ? 1 : 0
+        if item.status == .pending {
+            countPending(item.submission.name, -1)
+            countPending(submission.name, 1)
+        }
         byteCount += submission.payload.count - item.submission.payload.count
         items[id]?.submission = submission
         replaceIdentifiers(of: item, submission)
         if unreadable.remove(id) != nil { items[id]?.isUnreadable = false }
         markReadable(id)
         if submission.subject != item.submission.subject {
-            forgetSubject(of: item)
+            bySubject.remove(id, at: item.submission.subject)
             bySubject[submission.subject, default: []].append(id)
         }
         if item.lane != lane {
@@ -248,21 +250,16 @@ extension OutboxMachine {
             abandoned.replace(temporary, with: true)
         }
         if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = item.id }
-        for reference in item.submission.references { removeReferrer(item.id, to: reference) }
+        for reference in item.submission.references { referrers.remove(item.id, at: reference) }
         for reference in submission.references { referrers[reference, default: []].append(item.id) }
-    }
-
-    mutating func removeReferrer(_ id: UUID, to reference: String) {
-        referrers[reference]?.removeAll { $0 == id }
-        if referrers[reference]?.isEmpty == true { referrers[reference] = nil }
     }
 
     /// Adds a command that comes from another lane, in the order of submission.
     mutating func insert(_ id: UUID, _ order: UInt64, into key: OutboxLane) {
-        var lane = lanes[key] ?? Lane()
-        let position = lane.ids.firstIndex { items[$0]?.order ?? 0 > order } ?? lane.ids.endIndex
-        lane.ids.insert(id, at: position)
-        lanes[key] = lane
+        let position = lanes[key].map { lane in
+            lane.ids.lastIndex { items[$0]?.order ?? 0 <= order }.map { $0 + 1 } ?? lane.ids.startIndex
+        }
+        lanes[key, default: Lane()].ids.insert(id, at: position ?? 0)
     }
 
     /// Removes a command with its patch; the commands that refer to its entity fail.
@@ -278,7 +275,6 @@ extension OutboxMachine {
         guard let item = items[id] else { return }
         leaveLane(id)
         setStatus(.delivered, of: id)
-        deliveredCount -= 1
         items[id] = nil
         byteCount -= item.submission.payload.count
         if let temporary = item.submission.creates, creators[temporary] == id {
@@ -286,15 +282,9 @@ extension OutboxMachine {
             abandoned.replace(temporary, with: true)
         }
         unreadable.remove(id)
-        forgetSubject(of: item)
-        for reference in item.submission.references { removeReferrer(id, to: reference) }
+        bySubject.remove(id, at: item.submission.subject)
+        for reference in item.submission.references { referrers.remove(id, at: reference) }
         if timeline.count > 2 * items.count + 64 { timeline.removeAll { items[$0.id]?.order != $0.order } }
-    }
-
-    mutating func forgetSubject(of item: Item) {
-        let subject = item.submission.subject
-        bySubject[subject]?.removeAll { $0 == item.id }
-        if bySubject[subject]?.isEmpty == true { bySubject[subject] = nil }
     }
 
     /// All commands were dropped; the log is empty.
@@ -310,25 +300,22 @@ extension OutboxMachine {
     /// Forgets everything that is in the log.
     mutating func forgetCommands() {
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
-        (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
+        (failedCount, pendingByName, unreadable, byteCount, bySubject) = (0, [:], [], 0, [:])
         lanes = [:]
         (ready, timers) = ([], Heap())
     }
 
     mutating func setStatus(_ status: Item.Status, of id: UUID) {
         guard let item = items[id], item.status != status else { return }
-        switch item.status {
-        case .pending: pendingByName[item.submission.name, default: 0] -= 1
-        case .failed: failedCount -= 1
-        case .delivered: deliveredCount -= 1
-        }
-        if pendingByName[item.submission.name] == 0 { pendingByName[item.submission.name] = nil }
-        switch status {
-        case .pending: pendingByName[item.submission.name, default: 0] += 1
-        case .failed: failedCount += 1
-        case .delivered: deliveredCount += 1
-        }
+        if item.status == .pending { countPending(item.submission.name, -1) }
+        if status == .pending { countPending(item.submission.name, 1) }
+        failedCount += (status == .failed ? 1 : 0) - (item.status == .failed ? 1 : 0)
         items[id]?.status = status
+    }
+
+    mutating func countPending(_ name: String, _ change: Int) {
+        let count = pendingByName[name, default: 0] + change
+        pendingByName[name] = count == 0 ? nil : count
     }
 
     mutating func leaveLane(_ id: UUID) {
@@ -371,5 +358,13 @@ extension OutboxMachine {
             if item.status == .delivered { add(.delivered(replacement: item.replacement, hasContent: item.hasContent)) }
         }
         return entries + late
+    }
+}
+
+extension Dictionary where Value == [UUID] {
+    /// Removes an identity from the list at a key, and the list with its last identity.
+    fileprivate mutating func remove(_ id: UUID, at key: Key) {
+        self[key]?.removeAll { $0 == id }
+        if self[key]?.isEmpty == true { self[key] = nil }
     }
 }

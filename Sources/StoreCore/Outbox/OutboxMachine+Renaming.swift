@@ -44,11 +44,7 @@ extension OutboxMachine {
 
     private mutating func move(_ id: UUID, from old: OutboxLane, to new: OutboxLane) {
         guard let item = items[id] else { return }
-        if let last = lanes[new]?.ids.last, items[last]?.order ?? 0 > item.order {
-            insert(id, item.order, into: new)
-        } else {
-            lanes[new, default: Lane()].ids.append(id)
-        }
+        insert(id, item.order, into: new)
         guard running[id] == old else { return }
         // The command does not refer to the identifier, although its key is the temporary one.
         running[id] = new

@@ -105,7 +105,6 @@ struct OutboxMachine: Sendable {
     var storeNames: Set<String> = []
 
     var failedCount = 0
-    var deliveredCount = 0
     var pendingByName: [String: Int] = [:]
     /// The commands with a payload that cannot be decoded.
     var unreadable: Set<UUID> = []
@@ -145,7 +144,7 @@ struct OutboxMachine: Sendable {
     // MARK: Derived properties
 
     /// The number of commands that are to be delivered.
-    var pendingCount: Int { items.count - failedCount - deliveredCount }
+    var pendingCount: Int { pendingByName.values.reduce(0, +) }
 
     /// The number of pending commands that cannot be decoded here, because their type is not registered or their payload is not readable.
     var undecodableCount: Int {
