@@ -304,27 +304,14 @@ final class PostgresTable: PostgresListener {
 extension Data {
     /// Decodes hexadecimal digits; `nil` if there are others.
     init?(hexadecimal text: Substring) {
-        guard text.utf8.count.isMultiple(of: 2) else { return nil }
-        self.init(capacity: text.utf8.count / 2)
-        var high: UInt8?
-        for digit in text.utf8 {
-            let value: UInt8
-            switch digit {
-            case 48...57: value = digit - 48
-            case 97...102: value = digit - 87
-            default: return nil
-            }
-            if let first = high {
-                append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
-        }
+        let digits = text.utf8.compactMap { Self.digits.firstIndex(of: $0) }
+        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+        self.init(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
     }
 
     var hexadecimal: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
     }
+
+    private static let digits = Array("0123456789abcdef".utf8)
 }
