@@ -28,12 +28,12 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     private(set) var requests: [ScriptedRequest<Param>] = []
     /// The fetches for which the script had no answer left.
-    private var unanswered: Set<Int> = []
+    var unanswered: Set<Int> = []
     private(set) var endedCount = 0
     private(set) var cancelledCount = 0
     var cancellation: ScriptedCancellation
-    private var answers: [Answer]
-    private var isHolding = false
+    var answers: [Answer]
+    var isHolding = false
     /// The running fetches, by the numbers of their requests.
     private var flights: [Int: Flight] = [:]
 
@@ -64,12 +64,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
             }
         }
     }
-
-    mutating func noteUnanswered(_ number: Int) { unanswered.insert(number) }
-
-    mutating func enqueue(_ more: [Answer]) { answers += more }
-
-    mutating func hold() { isHolding = true }
 
     /// Records a new fetch, which passes the gate or is held there, and returns its number.
     mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
