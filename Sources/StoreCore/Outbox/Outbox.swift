@@ -383,7 +383,6 @@ public struct CommandPatch<Value: Command>: Sendable {
 }
 
 extension OutboxRegistration {
-    /// Describes a type of command.
     fileprivate init<Value: Command>(
         _ type: Value.Type, patches: [CommandPatch<Value>], check: (@Sendable (Value) throws -> Void)? = nil,
         subject: @escaping @Sendable (Value) -> OutboxLane, creates: (@Sendable (Value) -> String?)? = nil,

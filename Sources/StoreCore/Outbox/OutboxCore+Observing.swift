@@ -50,7 +50,6 @@ extension OutboxCore {
             version: item.submission.version)
     }
 
-    /// Whether no command is left, for tests.
     var isEmpty: Bool { machine.items.isEmpty }
 
     /// The number of running attempts, for tests.

@@ -264,7 +264,6 @@ extension OutboxCore {
         return count
     }
 
-    /// Waits for the attempts that are running now, up to the limit of the policy.
     func waitForAttempts() async {
         let running = Set(attempts.current.keys)
         guard !running.isEmpty else { return }

@@ -40,7 +40,6 @@ actor OutboxCore {
     var moving: [PatchedContent: [HeldChange]] = [:]
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
-    /// The number of records in the log.
     var recordCount: Int
     /// The size in bytes of the log after its last compaction, even if that failed or saved little.
     private var compacted = 0
@@ -207,7 +206,6 @@ actor OutboxCore {
         }
     }
 
-    /// The size from which a log is compacted, in bytes.
     static let compactedSize = 1 << 20
 
     /// An estimate of the bytes of a compacted log.

@@ -47,11 +47,9 @@ struct OutboxEntry: Hashable, Sendable {
         var version: Int
         /// The content that the command changes; `none` if there is none.
         var subject: OutboxLane
-        /// The identifiers that the command refers to.
         var references: [String]
         /// The temporary identifier of the entity that the command creates.
         var creates: String?
-        /// The pending command that this one replaces.
         var supersedes: UUID?
         /// The identity that the origin sees in all deliveries; a replaced command gets a new one.
         var delivery: UUID
@@ -120,7 +118,6 @@ extension OutboxEntry {
         return Data(writer.bytes)
     }
 
-    /// Decodes a record; `nil` if it is not an entry.
     init?(_ record: Data) {
         let decoded: OutboxEntry?? = record.withUnsafeBytes { bytes in try? Self.read(bytes) }
         guard let decoded, let entry = decoded else { return nil }

@@ -85,17 +85,14 @@ extension OutboxMachine {
         fill()
     }
 
-    /// This process must not deliver the command now.
     mutating func hold(_ id: UUID) { held.insert(id) }
 
-    /// This process may deliver the command again.
     mutating func release(_ id: UUID) {
         guard held.remove(id) != nil, let item = items[id] else { return }
         review(item.lane)
         fill()
     }
 
-    /// A fatal failure stops all lanes until `resume()`.
     mutating func halt() { isStopped = true }
 
     mutating func resume() {

@@ -241,7 +241,6 @@ extension OutboxMachine {
         review(lane)
     }
 
-    /// The command has another payload, with other identifiers.
     mutating func replaceIdentifiers(of item: Item, _ submission: OutboxEntry.Submission) {
         if let temporary = item.submission.creates, temporary != submission.creates, creators[temporary] == item.id {
             // The entity will never exist under the old key.
@@ -287,7 +286,6 @@ extension OutboxMachine {
         if timeline.count > 2 * items.count + 64 { timeline.removeAll { items[$0.id]?.order != $0.order } }
     }
 
-    /// All commands were dropped; the log is empty.
     mutating func clear() {
         for item in commands() where item.status != .failed { actions.append(.drop(item.id)) }
         for temporary in creators.keys { abandoned.replace(temporary, with: true) }
@@ -297,7 +295,6 @@ extension OutboxMachine {
         overdue = Set(running.keys)
     }
 
-    /// Forgets everything that is in the log.
     mutating func forgetCommands() {
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
         (failedCount, pendingByName, unreadable, byteCount, bySubject) = (0, [:], [], 0, [:])
@@ -362,7 +359,6 @@ extension OutboxMachine {
 }
 
 extension Dictionary where Value == [UUID] {
-    /// Removes an identity from the list at a key, and the list with its last identity.
     fileprivate mutating func remove(_ id: UUID, at key: Key) {
         self[key]?.removeAll { $0 == id }
         if self[key]?.isEmpty == true { self[key] = nil }

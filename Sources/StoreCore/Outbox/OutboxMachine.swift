@@ -16,9 +16,7 @@ internal import StoreCore
 /// This file has the state. `+Log` applies the entries of the log, `+Delivering` the facts of this process.
 struct OutboxMachine: Sendable {
     struct Rules: Hashable, Sendable {
-        /// The number of lanes that deliver concurrently.
         var width = 4
-        /// Whether a lane continues after a permanent failure.
         var continuesAfterFailure = true
         /// The longest delay that an entry of the log may cause.
         var longestDelay = RetryPolicy.defaultAdviceLimit
@@ -67,7 +65,6 @@ struct OutboxMachine: Sendable {
         var replacement: String?
         /// Whether the origin has responded with the content.
         var hasContent = false
-        /// Whether the payload cannot be decoded.
         var isUnreadable = false
 
         mutating func endDelay() { (deferral, notBefore, requestedUntil) = (nil, nil, nil) }
@@ -79,9 +76,7 @@ struct OutboxMachine: Sendable {
         var ids: ArraySlice<UUID> = []
         /// The command that is being delivered.
         var active: UUID?
-        /// Whether the lane is in the queue of ready lanes.
         var isQueued = false
-        /// The time for which a timer is set.
         var timer: MonotonicInstant?
     }
 
@@ -97,7 +92,7 @@ struct OutboxMachine: Sendable {
     /// The replacements of temporary identifiers, as long as this process runs: a screen may still have the temporary identifier.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
-    /// The temporary identifiers without a creation, because it was taken back; `false` for those that have another one now.
+    /// The temporary identifiers whose creation was taken back; some of them may have another one now.
     var abandoned = TemporaryKeys<String, Bool>()
     /// The lanes that wait because the log has facts of a newer version about them.
     var heldLanes: Set<OutboxLane> = []
@@ -106,9 +101,7 @@ struct OutboxMachine: Sendable {
 
     var failedCount = 0
     var pendingByName: [String: Int] = [:]
-    /// The commands with a payload that cannot be decoded.
     var unreadable: Set<UUID> = []
-    /// The commands that change one content.
     var bySubject: [OutboxLane: [UUID]] = [:]
     /// The sum of the sizes of all payloads.
     var byteCount = 0
@@ -143,7 +136,6 @@ struct OutboxMachine: Sendable {
 
     // MARK: Derived properties
 
-    /// The number of commands that are to be delivered.
     var pendingCount: Int { pendingByName.values.reduce(0, +) }
 
     /// The number of pending commands that cannot be decoded here, because their type is not registered or their payload is not readable.

@@ -36,7 +36,6 @@ typealias PostgresRows = [[Data?]]
 extension Data {
     var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
     var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
-    /// The text of a field in UTF-8.
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
@@ -75,7 +74,6 @@ final class PostgresConnection: Sendable {
     struct Progress {
         var notices: [(channel: String, payload: String)] = []
         var finished: (operation: PostgresOperation, outcome: PostgresOperation.Outcome)?
-        /// The reason why the connection is lost.
         var loss: PostgresError?
     }
 
@@ -111,10 +109,8 @@ final class PostgresConnection: Sendable {
         return PostgresConnection(connection)
     }
 
-    /// Whether the loop must wait until the socket is writable.
     var wantsWrite: Bool { state.withLock { $0.wantsWrite } }
 
-    /// The deadline of the running operation; `nil` without one.
     var deadline: ContinuousClock.Instant? { state.withLock { $0.running?.operation.deadline } }
 
     /// Starts an operation on an idle connection, and returns whether the loop must wait until the socket is writable. If the start fails,

@@ -101,7 +101,6 @@ final class PostgresCore: Sendable {
     /// The number of times that the thread has looked for work, for tests.
     var turns: Int { state.withLock { $0.turns } }
 
-    /// The reason why operations fail at once; `nil` while the server is not known to be unavailable.
     var outage: PostgresError? { state.withLock { $0.outage } }
 
     func add(_ listener: any PostgresListener) {
@@ -124,7 +123,6 @@ final class PostgresCore: Sendable {
         thread.start()
     }
 
-    /// Closes all connections and ends the thread.
     func stop() {
         state.withLock { $0.isStopped = true }
         wake.post()
@@ -328,7 +326,6 @@ final class PostgresCore: Sendable {
         if let next { _ = connection.start(next) }
     }
 
-    /// Drops a connection that does not work.
     private func lose(_ connection: PostgresConnection, _ error: PostgresError) {
         let (lane, listeners) = state.withLock { state -> (Lane?, [any PostgresListener]) in
             guard state.control.remove(connection) else {

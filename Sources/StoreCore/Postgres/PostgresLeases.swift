@@ -20,7 +20,6 @@ final class PostgresLeases: Sendable {
         var lastTicket: UInt64 = 0
         /// The latest endings, for a task that is about to wait for one of them.
         var recent: [(lease: Int64, event: Event)] = []
-        /// The watched session of a holder.
         var watched: Int64?
     }
 
@@ -104,7 +103,6 @@ final class PostgresLeases: Sendable {
 
     // MARK: Holders that end
 
-    /// Begins to watch a session unless another one is watched.
     func beginWatching(_ session: Int64) -> Bool {
         state.withLock { state in
             guard state.watched == nil else { return false }

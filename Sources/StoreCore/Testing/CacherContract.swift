@@ -68,7 +68,6 @@ public enum CacherContract {
     }
 }
 
-/// The keys without those that occur twice, in their order.
 private func unique<Key: Hashable>(_ keys: [Key]) -> [Key] {
     var seen: Set<Key> = []
     return keys.filter { seen.insert($0).inserted }
@@ -79,7 +78,6 @@ extension StoreError.Code {
     public static let contractBroken = StoreError.Code(rawValue: "contractBroken")
 }
 
-/// The broken rules, in the order in which they were found.
 private final class BrokenRules: Sendable {
     private let lines = WatchedState<[String]>([])
 
@@ -160,7 +158,6 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
         _ = await saveAll()
     }
 
-    /// Saves a different record for each key.
     func saveAll() async -> [Checked.Param: Record] {
         var saved: [Checked.Param: Record] = [:]
         for (number, key) in keys.enumerated() {
@@ -291,7 +288,6 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
         await emptying()
     }
 
-    /// Waits for a change in what a user was told.
     private func wait(_ user: SharedUser<Shared>, _ rule: String, until isDone: @escaping @Sendable ([CacherChange<Shared.Param>]) -> Bool)
         async
     {

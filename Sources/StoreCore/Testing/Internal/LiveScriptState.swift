@@ -26,7 +26,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         self.cancellation = cancellation
     }
 
-    /// One line per connection, oldest first.
     var history: [String] {
         connections.map { connection in
             let phase =
@@ -38,7 +37,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
     }
 
-    /// Records a connection, and returns its number.
     mutating func begin(_ param: Param, _ last: Validator?) -> Int {
         let number = connections.count + 1
         connections.append(ScriptedConnection(number: number, param: param, last: last))
@@ -56,7 +54,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return true
     }
 
-    /// Returns the value, end, or error that the store has waited for.
     mutating func take(_ number: Int) -> Passage {
         let passage = lines[number]?.passage ?? .failure(CancellationError())
         lines[number]?.passage = nil

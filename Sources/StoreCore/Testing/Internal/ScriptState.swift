@@ -6,7 +6,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The way in which a fetch leaves the gate; `nil` instead of an answer makes the fetch call the script's closure.
     typealias Passage = Result<Answer?, any Error>
 
-    /// A fetch that has begun and not ended.
     private struct Flight {
         var isCancelled = false
         /// `nil` while the fetch is held at the gate.
@@ -27,7 +26,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     private(set) var requests: [ScriptedRequest<Param>] = []
-    /// The fetches for which the script had no answer left.
     var unanswered: Set<Int> = []
     private(set) var endedCount = 0
     private(set) var cancelledCount = 0
@@ -49,7 +47,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The numbers of the held fetches, oldest first.
     var held: [Int] { flights.filter { $0.value.passage == nil }.keys.sorted() }
 
-    /// One line per request, oldest first, with the phase of its fetch.
     var history: [String] {
         requests.map { request in
             let phase =
@@ -65,7 +62,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    /// Records a new fetch, which passes the gate or is held there, and returns its number.
     mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
         let number = requests.count + 1
         requests.append(ScriptedRequest(number: number, request: request))
@@ -87,7 +83,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return passage
     }
 
-    /// Cancels a fetch; has no effect after the fetch ends.
     mutating func cancel(_ number: Int) -> Release? {
         guard let flight = flights[number], !flight.isCancelled else { return nil }
         flights[number]?.isCancelled = true
@@ -114,6 +109,5 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return flights[number]?.leave(.success(answer))
     }
 
-    /// Returns whether the fetch with this number has reached the gate and left it.
     func hasPassed(_ number: Int) -> Bool { number <= requests.count && !isHeld(number) }
 }

@@ -40,14 +40,12 @@ final class TestWait: Sendable {
         error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
-    /// Returns an error that names the wait, the reason for its failure, and the history so far, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         var error = StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
         error.keepsLineBreaks = true
         return error
     }
 
-    /// Returns the newest 100 lines, numbered from 1.
     private static func numbered(_ lines: [String]) -> String {
         guard !lines.isEmpty else { return " nothing" }
         let left = max(0, lines.count - 100)
