@@ -56,7 +56,7 @@ extension PostgresCacher: SharedCacher {
                 return .superseded(by: nil, Revision(number: UInt64(clamping: floor), writer: 0))
             }
             return .superseded(
-                by: try record(newest[2...]),
+                by: try record(Array(newest[2...])),
                 Revision(number: UInt64(clamping: number.postgresInteger), writer: UInt64(clamping: writer.postgresInteger)))
         }
     }
