@@ -103,7 +103,6 @@ extension OutboxMachine {
         func end(of delay: Duration) -> MonotonicInstant {
             now.advanced(by: max(.zero, min(max(.zero, delay), rules.longestDelay) - elapsed))
         }
-        items[id]?.attempts = deferral.attempts
         items[id]?.isAttempted = true
         items[id]?.deferral = deferral
         items[id]?.notBefore = end(of: deferral.delay)
@@ -126,7 +125,6 @@ extension OutboxMachine {
             }
             setStatus(.failed, of: id)
             items[id]?.failure = failure
-            items[id]?.attempts = failure.attempts
             items[id]?.endDelay()
             actions.append(.drop(id))
             if rules.continuesAfterFailure { leaveLane(id) }
@@ -197,7 +195,6 @@ extension OutboxMachine {
         lastOrder += 1
         items[id]?.order = lastOrder
         items[id]?.failure = nil
-        items[id]?.attempts = 0
         timeline.append((lastOrder, id))
         lanes[item.lane, default: Lane()].ids.append(id)
         actions.append(.show(id, insteadOf: nil))
@@ -230,7 +227,6 @@ extension OutboxMachine {
         // Under its new identity, no delivery was attempted.
         if submission.delivery != item.submission.delivery {
             items[id]?.isAttempted = false
-            items[id]?.attempts = 0
             items[id]?.endDelay()
         }
         if item.status == .failed {

@@ -51,8 +51,6 @@ struct OutboxMachine: Sendable {
         var lane: OutboxLane
         var submission: OutboxEntry.Submission
         var status = Status.pending
-        /// The number of failed attempts; a replaced command begins to count again.
-        var attempts = 0
         /// Whether a delivery was attempted, so that the origin may have performed the command.
         var isAttempted = false
         var deferral: OutboxEntry.Deferral?
@@ -66,6 +64,9 @@ struct OutboxMachine: Sendable {
         /// Whether the origin has responded with the content.
         var hasContent = false
         var isUnreadable = false
+
+        /// The number of failed attempts; a replaced command begins to count again.
+        var attempts: Int { failure?.attempts ?? deferral?.attempts ?? 0 }
 
         mutating func endDelay() { (deferral, notBefore, requestedUntil) = (nil, nil, nil) }
     }
