@@ -177,8 +177,6 @@ private struct Batch<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The timer while the batch collects keys, and then the request.
     var task: Task<Void, Never>?
 
-    init(request: JointRequest) { self.request = request }
-
     mutating func add(_ param: Param, _ number: Int, _ waiter: Waiter) {
         if members[param] == nil { params.append(param) }
         members[param, default: [:]][number] = waiter

@@ -216,7 +216,7 @@ private struct CircuitRule<Param: Hashable & Sendable>: FetchRule {
 struct CircuitMachine: Sendable {
     typealias Epoch = UInt64
 
-    private enum Phase {
+    enum Phase {
         /// The times of the latest consecutive failures, oldest first.
         case closed([MonotonicInstant])
         case open(until: MonotonicInstant)
@@ -233,15 +233,9 @@ struct CircuitMachine: Sendable {
     let window: Duration
     let hold: Duration
     private(set) var epoch: Epoch = 0
-    private var phase = Phase.closed([])
+    private(set) var phase = Phase.closed([])
     /// The failure that opened the breaker.
-    private var failure: (any Error)?
-
-    init(limit: Int, window: Duration, hold: Duration) {
-        self.limit = limit
-        self.window = window
-        self.hold = hold
-    }
+    private(set) var failure: (any Error)?
 
     /// The end of the hold time; `nil` unless the breaker is open.
     var opening: MonotonicInstant? {

@@ -22,10 +22,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     var refusal: (any Error)?
     let cancellation: ScriptedCancellation
 
-    init(cancellation: ScriptedCancellation) {
-        self.cancellation = cancellation
-    }
-
     var history: [String] {
         connections.map { connection in
             let phase =
