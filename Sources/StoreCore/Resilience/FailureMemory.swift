@@ -24,12 +24,13 @@ extension Origin {
     public func rememberingFailures(
         for duration: Duration, limit: Int = 10_000, time: some TimeSource = .system
     ) -> DecoratedOrigin<Self> {
-        DecoratedOrigin(self, rule: FailureMemory<Param>(duration: duration, limit: limit, time: time))
+        let memory = FailureMemory<Param>(duration: duration, limit: limit, time: time)
+        return DecoratedOrigin(self) { try memory.admit($0) }
     }
 }
 
 /// The failures of the last fetches, by request (C19).
-private final class FailureMemory<Param: Hashable & Sendable>: FetchRule {
+private final class FailureMemory<Param: Hashable & Sendable>: Sendable {
     private let duration: Duration
     private let time: any TimeSource
     private let failures: VisibleMutex<FailureTable<OriginRequest<Param>>>
