@@ -147,8 +147,8 @@ extension OutboxCore {
             if machine.items[id]?.isUnreadable != true { retire([id]) }
             return
         }
-        // A process that delivered the command may have ended before it saved the lists that it had loaded.
-        let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < Self.waitingLimit
+        // A process that delivered the command may have ended before it saved the lists that it had loaded. The number of waits is bounded.
+        let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < 1_000
         // The response is newer than what the command's other changes bring, whichever is folded first (E2).
         let hasContent = if case .content = response { true } else { false }
         let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
@@ -168,9 +168,6 @@ extension OutboxCore {
             }
         }
     }
-
-    /// The number of commands, delivered by others, that wait for a list with their element.
-    private static var waitingLimit: Int { 1_000 }
 
     /// The lists that get the change of a delivered command.
     ///

@@ -94,6 +94,9 @@ final class PostgresCore: Sendable {
         self.limit = limit
         self.timeout = timeout
         self.wake = wake
+        let thread = Thread { self.run() }
+        thread.name = "PostgresCacher"
+        thread.start()
     }
 
     var session: Int64 { state.withLock { $0.session } }
@@ -115,12 +118,6 @@ final class PostgresCore: Sendable {
             let others = (state.channels[channel] ?? []).filter { $0.object != nil && $0.object !== listener }
             state.channels[channel] = others + [WeakListener(object: listener)]
         }
-    }
-
-    func startThread() {
-        let thread = Thread { self.run() }
-        thread.name = "PostgresCacher"
-        thread.start()
     }
 
     func stop() {

@@ -9,7 +9,7 @@ internal import StoreCore
 final class TestWait: Sendable {
     /// The awaited condition, such as `2 sleepers`.
     private let subject: String
-    private let timeout: Duration
+    fileprivate let timeout: Duration
     /// The rest of the timeout, on a clock that stops while the machine sleeps, and the time of the last count.
     private let rest: Lock<(duration: Duration, counted: SuspendingClock.Instant)>
     private let fileID: String
@@ -34,10 +34,6 @@ final class TestWait: Sendable {
             rest.counted = now
             return max(.zero, rest.duration)
         }
-    }
-
-    func timeoutError(history: [String]) -> StoreError {
-        error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
@@ -67,7 +63,8 @@ extension WatchedState {
             do {
                 return try await self.wait(timeout: min(wait.remaining(), TestWait.part), until: condition)
             } catch is WaitTimedOut {
-                if wait.remaining() == .zero { throw wait.timeoutError(history: history(current)) }
+                guard wait.remaining() == .zero else { continue }
+                throw wait.error(.waitTimedOut, "nothing matched within \(wait.timeout.inWords)", history: history(current))
             }
         }
     }
