@@ -36,7 +36,10 @@ final class PostgresTable: PostgresListener {
         var retryDelay = Duration.zero
         /// The tasks that wait until the position reaches a number.
         var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
-        var longKeys = LongKeys()
+        /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here,
+        /// unless there are more than the limit: then no further ones are remembered.
+        var longKeys: [String: Data] = [:]
+        var isMissingLongKeys: Bool { longKeys.count > 1_000 }
     }
 
     private enum Phase {
@@ -45,13 +48,6 @@ final class PostgresTable: PostgresListener {
         case attached
         /// The table cannot be used; the next attempt is made after a while.
         case failed(PostgresError, until: ContinuousClock.Instant)
-    }
-
-    /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here.
-    private struct LongKeys {
-        var keys: [String: Data] = [:]
-        var isIncomplete = false
-        static let limit = 1000
     }
 
     init(_ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (Change) -> Void) {
@@ -245,7 +241,7 @@ final class PostgresTable: PostgresListener {
             case "c" where parts.count == 4:
                 if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key: key, revision)) }
             case "d" where parts.count == 4:
-                let (key, isIncomplete) = state.withLock { ($0.longKeys.keys[String(parts[3])], $0.longKeys.isIncomplete) }
+                let (key, isIncomplete) = state.withLock { ($0.longKeys[String(parts[3])], $0.isMissingLongKeys) }
                 if let key { onChange(.changed(key: key, revision)) } else if isIncomplete { onChange(.gap) }
             case "a": onChange(.removedAll(revision))
             default: break
@@ -289,15 +285,9 @@ final class PostgresTable: PostgresListener {
     /// Remembers a key that is too long for a notice, before it is used.
     func note(_ key: Data) async throws(PostgresError) {
         guard key.count > PostgresStatements.longestNoticedKey else { return }
-        let isKnown = state.withLock { $0.longKeys.isIncomplete || $0.longKeys.keys.values.contains(key) }
+        let isKnown = state.withLock { $0.isMissingLongKeys || $0.longKeys.values.contains(key) }
         guard !isKnown, let digest = try await core.run(PostgresStatements.digest(of: key)).first?.first?.first ?? nil else { return }
-        state.withLock { state in
-            if state.longKeys.keys.count < LongKeys.limit {
-                state.longKeys.keys[digest.postgresText] = key
-            } else {
-                state.longKeys.isIncomplete = true
-            }
-        }
+        state.withLock { $0.longKeys[digest.postgresText] = key }
     }
 }
 
