@@ -65,24 +65,18 @@ final class PostgresTable: PostgresListener {
 
     /// Ensures that the tables exist and that their changes are followed.
     func attach() async throws(PostgresError) {
-        enum Step { case done, wait(Task<Void, any Error>), fail(PostgresError) }
-        let step = state.withLock { state -> Step in
+        let task = try state.withLock { state throws(PostgresError) -> Task<Void, any Error>? in
             switch state.phase {
-            case .attached: return .done
-            case .attaching(let task): return .wait(task)
-            case .failed(let error, let until) where until > .now: return .fail(error)
+            case .attached: return nil
+            case .attaching(let task): return task
+            case .failed(let error, let until) where until > .now: throw error
             case .new, .failed:
                 let task = Task<Void, any Error>.detached { try await self.connect() }
                 state.phase = .attaching(task)
-                return .wait(task)
+                return task
             }
         }
-        switch step {
-        case .done: return
-        case .fail(let error): throw error
-        case .wait(let task):
-            do { try await task.value } catch { throw error as? PostgresError ?? PostgresError(.server, "\(error)") }
-        }
+        do { _ = try await task?.value } catch { throw error as? PostgresError ?? PostgresError(.server, "\(error)") }
     }
 
     private func connect() async throws {
