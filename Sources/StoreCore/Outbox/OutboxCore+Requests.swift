@@ -100,8 +100,7 @@ extension OutboxCore {
         let id = UUID.random()
         defer { carryOut() }
         try transact {
-            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
-            try checkReferences(of: bound)
+            let (bound, payload) = try upToDate(bound, payload, registration)
             var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
             var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
             if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
@@ -133,18 +132,21 @@ extension OutboxCore {
         return registration
     }
 
-    /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
-    func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
-        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
-        return try replaceIdentifiers(of: command, registration, machine.replacements)
-    }
-
+    /// Replaces the identifiers of a command that are no longer temporary.
+    ///
     /// Refuses a command that refers to an entity that will never exist: the origin does not know its temporary identifier.
-    private func checkReferences(of command: BoundCommand) throws {
-        guard let identifier = command.references.first(where: { $0 != command.creates && machine.isAbandoned($0) }) else { return }
+    private func upToDate(
+        _ command: BoundCommand, _ payload: Data, _ registration: OutboxRegistration
+    ) throws -> (command: BoundCommand, payload: Data) {
+        var (command, payload) = (command, payload)
+        if command.references.contains(where: { machine.replacements[$0] != nil }) {
+            (command, payload) = try replaceIdentifiers(of: command, registration, machine.replacements)
+        }
+        let missing = command.references.first { $0 != command.creates && machine.isAbandoned($0) }
+        guard let missing else { return (command, payload) }
         throw StoreError(
             .entityNotCreated,
-            "submitting a command: it refers to the temporary key \(identifier), and the command that creates its entity was taken back; "
+            "submitting a command: it refers to the temporary key \(missing), and the command that creates its entity was taken back; "
                 + "create the entity again first")
     }
 
@@ -221,8 +223,7 @@ extension OutboxCore {
         let isReplaced = try transact {
             outcome = self.outcome(ofDiscarding: id)
             guard outcome.isDone, let item = machine.items[id] else { return [] }
-            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
-            try checkReferences(of: bound)
+            let (bound, payload) = try upToDate(bound, payload, registration)
             let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
             guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }

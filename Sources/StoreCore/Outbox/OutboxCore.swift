@@ -13,9 +13,6 @@ internal import StoreFiles
 ///
 /// The file calls run on the actor's thread. A queue of their own would cost two thread switches, which take longer than the append of a
 /// submission.
-///
-/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls
-/// of ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {
     let log: OutboxLog
     let leases: SharedDirectory

@@ -12,8 +12,6 @@ internal import StoreCore
 ///
 /// Applying an entry twice has no effect, and entries that the state does not allow are ignored: if two processes decide about one command,
 /// the first decision in the log counts.
-///
-/// This file has the state. `+Log` applies the entries of the log, `+Delivering` the facts of this process.
 struct OutboxMachine: Sendable {
     struct Rules: Hashable, Sendable {
         var width = 4
