@@ -84,36 +84,50 @@ extension OutboxEntry {
     /// The identity of facts that concern no single command.
     static let noCommand = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
-    /// The record of the entry: version, kind, identity, lane, and the details of the kind.
+    /// The record of the entry: version, kind, identity, lane, and the details of the kind. The number of a kind never changes.
     var record: Data {
         var writer = ByteWriter(capacity: 256)
-        writer.put(Self.version)
-        writer.put(fact.kind)
-        writer.put(id)
-        writer.put(lane)
+        func begin(_ kind: UInt8) {
+            writer.put(Self.version)
+            writer.put(kind)
+            writer.put(id)
+            writer.put(lane)
+        }
         switch fact {
-        case .submitted(let submission), .replaced(let submission):
+        case .submitted(let submission):
+            begin(1)
             writer.put(submission)
+        case .attempted: begin(2)
         case .deferred(let deferral):
+            begin(3)
             writer.put(deferral.attempts)
             writer.put(deferral.date)
             writer.put(deferral.delay)
             writer.put(deferral.requested)
             writer.put(deferral.error)
         case .failed(let failure):
+            begin(4)
             writer.put(failure.attempts)
             writer.put(failure.date)
             writer.put(failure.error)
             writer.put(failure.cause ?? Self.noCommand)
             writer.put(failure.isGivenUp)
         case .delivered(let replacement, let hasContent):
+            begin(5)
             writer.put(replacement)
             writer.put(hasContent)
+        // Unknown facts are kept as their bytes and never encoded.
+        case .retired, .unknown: begin(6)
+        case .canceled: begin(7)
+        case .discarded: begin(8)
+        case .retried: begin(9)
+        case .replaced(let submission):
+            begin(10)
+            writer.put(submission)
         case .mapped(let temporary, let replacement):
+            begin(11)
             writer.put(temporary)
             writer.put(replacement)
-        case .attempted, .retired, .canceled, .discarded, .retried, .unknown:
-            break
         }
         return Data(writer.bytes)
     }
@@ -206,24 +220,5 @@ extension ByteReader {
         return OutboxEntry.Submission(
             name: name, version: version, subject: subject, references: references, creates: try optionalText(),
             supersedes: try optionalID(), delivery: try id(), date: try date(), payload: Data(try raw()))
-    }
-}
-
-extension OutboxEntry.Fact {
-    /// The number of the kind on disk, which never changes. Unknown facts are kept as their bytes and never encoded.
-    fileprivate var kind: UInt8 {
-        switch self {
-        case .submitted: 1
-        case .attempted: 2
-        case .deferred: 3
-        case .failed: 4
-        case .delivered: 5
-        case .retired, .unknown: 6
-        case .canceled: 7
-        case .discarded: 8
-        case .retried: 9
-        case .replaced: 10
-        case .mapped: 11
-        }
     }
 }

@@ -91,7 +91,7 @@ struct OutboxMachine: Sendable {
     /// The replacements of temporary identifiers, as long as this process runs: a screen may still have the temporary identifier.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
-    /// The temporary identifiers whose creation was taken back; some of them may have another one now.
+    /// The temporary identifiers of creations that were taken back. A later command may create some of them again.
     var abandoned = TemporaryKeys<String, Bool>()
     /// The lanes that wait because the log has facts of a newer version about them.
     var heldLanes: Set<OutboxLane> = []
