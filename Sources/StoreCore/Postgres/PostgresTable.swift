@@ -151,14 +151,10 @@ final class PostgresTable: PostgresListener {
                 }
                 if version == nil { found[name + "_state"] = nil }
             }
-            let expected = [
-                (name, PostgresStatements.columns.records), (name + "_state", PostgresStatements.columns.state),
-                (name + "_leases", PostgresStatements.columns.leases),
-            ]
-            for (name, columns) in expected {
-                guard let table = found[name], table.columns != columns else { continue }
+            for (end, columns) in PostgresStatements.columns {
+                guard let table = found[name + end], table.columns != columns else { continue }
                 throw PostgresError(
-                    .foreignTable, "opening the table \(name): it has the columns (\(table.columns)); use another name for the cache")
+                    .foreignTable, "opening the table \(name + end): it has the columns (\(table.columns)); use another name for the cache")
             }
             if found.count == 3, let channel = found[name]?.channel {
                 core.setChannel(channel, of: self)
