@@ -41,7 +41,6 @@ public enum CacherContract {
         await check.removal()
         await check.saves()
         await check.concurrency()
-        await check.ages()
         let records = await check.saveAll()
         check.cacher = try await open()
         await check.expect(records, "a cacher that is opened again")
@@ -143,17 +142,16 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
             _ = await broken.attempt("remove of a missing key") { try await cacher.remove(param: key) }
         }
         if cacher.expiry != cacher.expiry { broken.note("expiry changes: a store reads it once") }
+        var record = Record(content: contents[0], fetchedAt: date, freshness: .fresh(for: .seconds(1)))
+        record.isInvalidated = true
+        if !cacher.needsRefresh(record, param: keys[0], now: date) { broken.note("needsRefresh is false for an invalidated record") }
     }
 
     func records() async {
-        for (name, record) in samples {
+        let others = contents.map { (name: "each of the contents", record: Record(content: $0, fetchedAt: date)) }
+        for (name, record) in samples + others {
             guard await broken.attempt("save", { try await cacher.save(record, param: keys[0]) }) != nil else { continue }
             await expect([keys[0]: record], "load after save, which must return \(name)")
-        }
-        for content in contents {
-            let record = Record(content: content, fetchedAt: date)
-            _ = await broken.attempt("save", { try await cacher.save(record, param: keys[0]) })
-            await expect([keys[0]: record], "load after save, for each of the contents")
         }
         _ = await saveAll()
     }
@@ -231,12 +229,6 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
                 }
             }
         }
-    }
-
-    func ages() async {
-        var record = Record(content: contents[0], fetchedAt: date, freshness: .fresh(for: .seconds(1)))
-        record.isInvalidated = true
-        if !cacher.needsRefresh(record, param: keys[0], now: date) { broken.note("needsRefresh is false for an invalidated record") }
     }
 
     func emptying() async {
