@@ -140,7 +140,6 @@ extension OutboxCore {
         return item.status == .pending && item.submission.delivery == delivery.id
     }
 
-    /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.
     func fact(
         _ item: OutboxMachine.Item, attempt: Int, _ result: Result<PerformedCommand, any Error>
     ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {

@@ -130,7 +130,6 @@ extension OutboxCore {
         }
     }
 
-    /// Folds the change of a delivered command into the content of each store.
     func settle(_ item: OutboxMachine.Item) {
         let id = item.id
         // Another process may have delivered the command before its entity has moved here.
@@ -199,7 +198,6 @@ extension OutboxCore {
         }
     }
 
-    /// Moves a created entity to the key that the origin has assigned.
     func move(_ item: OutboxMachine.Item, _ patch: BoundPatch, _ first: BoxedContent, _ performed: PerformedCommand?) {
         let decode = registrations[item.submission.name]?.decodeKey
         guard let key = performed?.replacement?.key ?? item.replacement.flatMap({ decode?($0) }) else { return retire([item.id]) }

@@ -19,7 +19,6 @@ actor OutboxCore {
     let policy: OutboxPolicy
     let time: any TimeSource
     let onEvent: (@Sendable (OutboxEvent) -> Void)?
-    /// The number of changes, for observers.
     nonisolated let version = WatchedState<UInt64>(1)
     /// The tasks of the running attempts, so that `clear()` can cancel them.
     let attempts = WatchedState<[UUID: Task<PerformedCommand, any Error>]>([:])
@@ -185,7 +184,6 @@ actor OutboxCore {
         OutboxEntry(id: item.id, lane: item.lane, fact: fact)
     }
 
-    /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
         let kept = machine.items.count + machine.replacements.count + foreign.count
         let size = log.byteCount

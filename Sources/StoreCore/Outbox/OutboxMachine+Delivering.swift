@@ -52,7 +52,6 @@ extension OutboxMachine {
         fill()
     }
 
-    /// A delivery begins; the first attempt is logged.
     mutating func began(_ id: UUID) {
         guard let item = items[id], running[id] != nil else { return }
         actions.append(.perform(id, attempt: item.attempts + 1))

@@ -110,7 +110,6 @@ extension OutboxMachine {
         review(item.lane)
     }
 
-    /// Fails a command, and the commands that refer to its entity.
     mutating func failed(_ id: UUID, _ failure: OutboxEntry.Failure) {
         // A list instead of recursion: a chain of creations may be as long as the log.
         var failing = [(id: id, failure: failure)]
@@ -187,7 +186,6 @@ extension OutboxMachine {
         }
     }
 
-    /// Returns a failed command to the end of its lane.
     mutating func makePending(_ id: UUID) {
         guard let item = items[id] else { return }
         leaveLane(id)
@@ -361,7 +359,6 @@ extension OutboxMachine {
     /// The number of replaced identifiers that a new process remembers beside those that commands refer to.
     static let longestMemory = 10_000
 
-    /// A lane and a submission under the keys that have replaced temporary ones.
     mutating func renamed(
         _ lane: OutboxLane, _ submission: OutboxEntry.Submission
     ) -> (lane: OutboxLane, submission: OutboxEntry.Submission) {

@@ -44,7 +44,6 @@ struct OutboxMachine: Sendable {
         enum Status: Hashable, Sendable { case pending, failed, delivered }
 
         let id: UUID
-        /// The place in the order of all commands.
         var order: UInt64
         var lane: OutboxLane
         var submission: OutboxEntry.Submission
@@ -59,7 +58,6 @@ struct OutboxMachine: Sendable {
         var failure: OutboxEntry.Failure?
         /// The text of the identifier of the created entity.
         var replacement: String?
-        /// Whether the origin has responded with the content.
         var hasContent = false
         var isUnreadable = false
 
@@ -102,7 +100,6 @@ struct OutboxMachine: Sendable {
     var pendingByName: [String: Int] = [:]
     var unreadable: Set<UUID> = []
     var bySubject: [OutboxLane: [UUID]] = [:]
-    /// The sum of the sizes of all payloads.
     var byteCount = 0
 
     // MARK: This process

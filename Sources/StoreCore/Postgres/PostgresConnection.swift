@@ -8,7 +8,6 @@ struct PostgresQuery: Sendable {
     var parameters: [PostgresValue] = []
 }
 
-/// A parameter in PostgreSQL's binary format.
 enum PostgresValue: Sendable {
     case null
     case bytes(Data)

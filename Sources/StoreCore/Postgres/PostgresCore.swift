@@ -47,7 +47,6 @@ final class PostgresCore: Sendable {
             return nil
         }
 
-        /// Forgets a connection, and returns whether it was one of these.
         mutating func remove(_ connection: PostgresConnection) -> Bool {
             idle.removeAll { $0 === connection }
             guard let position = all.firstIndex(where: { $0 === connection }) else { return false }

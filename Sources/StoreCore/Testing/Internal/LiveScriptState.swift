@@ -4,7 +4,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// A value, the end of the stream for `nil`, or its error.
     typealias Passage = Result<LiveValue<Content>?, any Error>
 
-    /// A connection that has not ended.
     struct Line: Sendable {
         var isCancelled = false
         /// Set while the store waits for a value.
@@ -42,7 +41,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     mutating func end(_ number: Int) { lines[number] = nil }
 
-    /// The store requests the next value; returns whether it has to wait.
     mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
         lines[number]?.isAccepting = false
         guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }

@@ -44,7 +44,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     func isHeld(_ number: Int) -> Bool { flights[number].map { $0.passage == nil } ?? false }
 
-    /// The numbers of the held fetches, oldest first.
     var held: [Int] { flights.filter { $0.value.passage == nil }.keys.sorted() }
 
     var history: [String] {
@@ -102,7 +101,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return held.compactMap { release($0, with: nil) }
     }
 
-    /// Releases a held fetch, with a given answer or the script's next answer.
     mutating func release(_ number: Int, with answer: Answer?) -> Release? {
         guard isHeld(number) else { return nil }
         let answer = answer ?? (answers.isEmpty ? nil : answers.removeFirst())

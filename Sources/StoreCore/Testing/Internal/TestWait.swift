@@ -7,7 +7,6 @@ internal import StoreCore
 /// A pause in which no task runs counts for at most a second, for example while other tests block all threads of the pool. The awaited
 /// condition has had no chance meanwhile.
 final class TestWait: Sendable {
-    /// The awaited condition, such as `2 sleepers`.
     private let subject: String
     fileprivate let timeout: Duration
     /// The rest of the timeout, on a clock that stops while the machine sleeps, and the time of the last count.
