@@ -5,22 +5,18 @@ struct PostgresQuery: Sendable {
     /// The name under which the statement is prepared; `nil` for a text of one or more statements without parameters.
     var name: String?
     var text: String
-    var parameters: [PostgresValue] = []
+    /// Without a value, a parameter is null.
+    var parameters: [PostgresValue?] = []
 }
 
 enum PostgresValue: Sendable {
-    case null
     case bytes(Data)
     case text(String)
     case integer(Int64)
     case double(Double)
 
-    init(_ bytes: Data?) { self = bytes.map { .bytes($0) } ?? .null }
-    init(_ integer: Int64?) { self = integer.map { .integer($0) } ?? .null }
-
-    fileprivate var data: Data? {
+    fileprivate var data: Data {
         switch self {
-        case .null: nil
         case .bytes(let data): data
         case .text(let text): Data(text.utf8)
         case .integer(let number): withUnsafeBytes(of: number.bigEndian) { Data($0) }
@@ -153,9 +149,9 @@ final class PostgresConnection: Sendable {
         state.wantsWrite = pq_flush(connection) == 1
     }
 
-    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue]) -> Bool {
+    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue?]) -> Bool {
         // One buffer for all parameters, so that their addresses stay valid until libpq has copied them.
-        let fields = parameters.map(\.data)
+        let fields = parameters.map { $0?.data }
         let lengths = fields.map { Int32($0?.count ?? 0) }
         var bytes: [CChar] = []
         bytes.reserveCapacity(fields.reduce(1) { $0 + ($1?.count ?? 0) + 1 })

@@ -13,7 +13,7 @@ final class PostgresLeases: Sendable {
         var lastTicket: UInt64 = 0
         /// The latest endings, for a task that is about to wait for one of them.
         var recent: [(lease: Int64, ending: Lease.Ending?)] = []
-        var watched: Int64?
+        var isWatching = false
     }
 
     private let state = VisibleMutex(State())
@@ -102,15 +102,15 @@ final class PostgresLeases: Sendable {
 
     // MARK: Holders that end
 
-    func beginWatching(_ session: Int64) -> Bool {
+    /// Returns whether no session is watched yet.
+    func beginWatching() -> Bool {
         state.withLock { state in
-            guard state.watched == nil else { return false }
-            state.watched = session
-            return true
+            defer { state.isWatching = true }
+            return !state.isWatching
         }
     }
 
-    func endWatching() { state.withLock { $0.watched = nil } }
+    func endWatching() { state.withLock { $0.isWatching = false } }
 }
 
 extension PostgresTable {
@@ -173,7 +173,7 @@ extension PostgresTable {
     /// Wakes the waiters as soon as the session of a holder ends, while tasks wait.
     private func watch(_ session: Int64) {
         // Watching occupies a connection of the pool, which waits for the lock. A small pool needs its connections for loads and saves.
-        guard core.limit >= 3, session != core.session, leases.beginWatching(session) else { return }
+        guard core.limit >= 3, session != core.session, leases.beginWatching() else { return }
         Task.detached { [self] in
             defer { leases.endWatching() }
             while leases.waiterCount > 0 {

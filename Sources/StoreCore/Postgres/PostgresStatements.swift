@@ -170,8 +170,8 @@ struct PostgresStatements: Sendable {
                 FROM head LEFT JOIN saved ON true
                 """,
             parameters: [
-                .bytes(row.key), .integer(writer), .integer(row.schema), .double(row.fetchedAt), .init(row.details), .init(row.content),
-                .init(base), .text(channel),
+                .bytes(row.key), .integer(writer), .integer(row.schema), .double(row.fetchedAt), row.details.map { .bytes($0) },
+                row.content.map { .bytes($0) }, base.map { .integer($0) }, .text(channel),
             ])
     }
 

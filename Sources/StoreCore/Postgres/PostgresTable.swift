@@ -3,21 +3,15 @@ internal import StoreCore
 
 /// A table: its creation, the order of its changes, and its leases, for any type of content.
 final class PostgresTable: PostgresListener {
-    enum Change: Sendable {
-        /// The record of a key was saved or removed; the key is its JSON.
-        case changed(key: Data, Revision)
-        case removedAll(Revision)
-        case gap
-        /// The changes cannot be followed, for this reason. Reported once, until following works again.
-        case lost(PostgresError)
-    }
-
     let core: PostgresCore
     let statements: PostgresStatements
     /// The random number of this cacher.
     let writer: Int64 = .random(in: 1...Int64.max)
     let leases = PostgresLeases()
-    private let onChange: @Sendable (Change) -> Void
+    /// Receives the changes of others; a key is its JSON.
+    private let onChange: @Sendable (CacherChange<Data>) -> Void
+    /// Receives the reason for which the changes cannot be followed; called once, until following works again.
+    private let onLost: @Sendable (PostgresError) -> Void
     private let state = VisibleMutex(State())
 
     private struct State {
@@ -50,9 +44,11 @@ final class PostgresTable: PostgresListener {
         case failed(PostgresError, until: ContinuousClock.Instant)
     }
 
-    init(_ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (Change) -> Void) {
-        self.core = core
-        self.onChange = onChange
+    init(
+        _ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (CacherChange<Data>) -> Void,
+        onLost: @escaping @Sendable (PostgresError) -> Void
+    ) {
+        (self.core, self.onChange, self.onLost) = (core, onChange, onLost)
         statements = PostgresStatements(table: name)
         core.add(self)
     }
@@ -200,7 +196,7 @@ final class PostgresTable: PostgresListener {
             defer { state.isLossReported = true }
             return !state.isLossReported
         }
-        if isFirst { onChange(.lost(error)) }
+        if isFirst { onLost(error) }
         leases.wakeAll()
         // The grant of a lease waits for notices and must not wait for a connection.
         resumeWaiters { _ in true }
@@ -229,10 +225,10 @@ final class PostgresTable: PostgresListener {
         if writer != self.writer {
             switch parts[0] {
             case "c" where parts.count == 4:
-                if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key: key, revision)) }
+                if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key, revision)) }
             case "d" where parts.count == 4:
                 let (key, isIncomplete) = state.withLock { ($0.longKeys[String(parts[3])], $0.isMissingLongKeys) }
-                if let key { onChange(.changed(key: key, revision)) } else if isIncomplete { onChange(.gap) }
+                if let key { onChange(.changed(key, revision)) } else if isIncomplete { onChange(.gap) }
             case "a": onChange(.removedAll(revision))
             default: break
             }
