@@ -65,11 +65,10 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
     }
 
     private func wait(_ wait: TestWait, _ count: Int, where predicate: (StoreEvent<Param>) -> Bool) async throws {
-        let history = { (events: [StoreEvent<Param>]) in events.sorted { $0.number < $1.number }.map(\.description) }
         var (seen, matching) = (0, 0)
         while matching < count {
             let known = seen
-            let events = try await delivered.wait(wait, history: history) { $0.count > known ? $0 : nil }
+            let events = try await delivered.wait(wait, history: { _ in self.events.map(\.description) }) { $0.count > known ? $0 : nil }
             matching += events[known...].count(where: predicate)
             seen = events.count
         }
