@@ -147,7 +147,7 @@ struct OutboxCreationTests {
         for event in ["delivered", "log failed", "attempt 1 failed"] { try await notes.events.first(event) }
         LinkNotes.isBroken.withLock { $0 = false }
         // Ends the delay of the second creation before the command is rewritten again.
-        await notes.outbox.core.triggered()
+        await notes.outbox.core.update { $0.triggered() }
         try await notes.settled()
         #expect(links.current == [LinkNotes(from: "42-t", to: "42-u")])
     }

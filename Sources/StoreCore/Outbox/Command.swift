@@ -95,7 +95,7 @@ public struct IdentifierReplacement: Sendable {
     /// The JSON of the replacements, by the JSON of the temporary identifiers.
     let replacements: [String: String]
     /// The JSON of all identifiers that were looked up; `nil` if they are not recorded.
-    private let seen: IdentifiersSeen?
+    private let seen: WatchedState<[String]>?
 
     /// Creates replacements, to test a command that looks up identifiers.
     ///
@@ -108,7 +108,7 @@ public struct IdentifierReplacement: Sendable {
         self.init(texts: texts)
     }
 
-    init(texts replacements: [String: String], recording seen: IdentifiersSeen? = nil) {
+    init(texts replacements: [String: String], recording seen: WatchedState<[String]>? = nil) {
         self.replacements = replacements
         self.seen = seen
     }
@@ -116,7 +116,7 @@ public struct IdentifierReplacement: Sendable {
     /// Returns the replacement of a temporary identifier, or any other identifier unchanged.
     public subscript<ID: Codable & Sendable>(identifier: ID) -> ID {
         guard let text = Self.text(of: identifier) else { return identifier }
-        seen?.add(text)
+        seen?.update { if !$0.contains(text) { $0.append(text) } }
         guard let replacement = replacements[text] else { return identifier }
         // A replacement of another type belongs to another identifier with the same text.
         return (try? JSONDecoder().decode(ID.self, from: Data(replacement.utf8))) ?? identifier
@@ -125,18 +125,6 @@ public struct IdentifierReplacement: Sendable {
     /// The text of an identifier in the log; `nil` if it cannot be encoded, so that it never stood there.
     static func text(of identifier: some Encodable) -> String? {
         (try? CanonicalJSON.encode(identifier)).map { String(decoding: $0, as: UTF8.self) }
-    }
-}
-
-final class IdentifiersSeen: Sendable {
-    private let texts = Lock<[String]>([])
-
-    var all: [String] { texts.withLock { $0 } }
-
-    func add(_ text: String) {
-        texts.withLock { texts in
-            if !texts.contains(text) { texts.append(text) }
-        }
     }
 }
 

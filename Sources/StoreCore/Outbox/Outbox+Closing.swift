@@ -60,7 +60,6 @@ extension OutboxCore {
 }
 
 extension StoreError {
-    /// The error of every request to a closed outbox.
     static var closedOutbox: StoreError {
         StoreError(.closed, "the outbox or its scope was closed, so it accepts no commands; create a new outbox in a new scope")
     }

@@ -383,7 +383,6 @@ public struct CommandPatch<Value: Command>: Sendable {
 }
 
 extension OutboxRegistration {
-    /// Describes a type of command.
     fileprivate init<Value: Command>(
         _ type: Value.Type, patches: [CommandPatch<Value>], check: (@Sendable (Value) throws -> Void)? = nil,
         subject: @escaping @Sendable (Value) -> OutboxLane, creates: (@Sendable (Value) -> String?)? = nil,
@@ -391,12 +390,12 @@ extension OutboxRegistration {
         perform: @escaping @Sendable (Value, Delivery) async throws -> PerformedCommand
     ) {
         let bind: @Sendable (Value) -> BoundCommand = { command in
-            let seen = IdentifiersSeen()
+            let seen = WatchedState<[String]>([])
             _ = command.replacing(IdentifierReplacement(texts: [:], recording: seen))
             let content = subject(command)
             return BoundCommand(
                 lane: lane.map { OutboxLane(name: $0(command)) } ?? content, subject: content, creates: creates?(command),
-                references: seen.all, patches: BoundPatch.merged(patches.map { $0.bind(command) }),
+                references: seen.current, patches: BoundPatch.merged(patches.map { $0.bind(command) }),
                 perform: { delivery in try await perform(command, delivery) }, value: command)
         }
         self.init(

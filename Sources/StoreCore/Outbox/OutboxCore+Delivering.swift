@@ -22,7 +22,7 @@ extension OutboxCore {
             Task { [weak self] in
                 // Nothing cancels this task. An attempt that never returns holds only the lane of its command.
                 try? await Self.performing.wait { $0.contains(id) ? nil : () }
-                await self?.release(id)
+                await self?.update { $0.release(id) }
             }
             return
         }
@@ -73,12 +73,6 @@ extension OutboxCore {
         let result = await task.result
         deadline.cancel()
         await finish(delivery, of: item, result)
-    }
-
-    func release(_ id: UUID) {
-        machine.woke(time.now)
-        machine.release(id)
-        carryOut()
     }
 
     func passedDeadline(_ id: UUID, _ task: Task<PerformedCommand, any Error>) {
@@ -146,7 +140,6 @@ extension OutboxCore {
         return item.status == .pending && item.submission.delivery == delivery.id
     }
 
-    /// Returns the fact to log at the end of an attempt, and the event; no fact for a fatal failure.
     func fact(
         _ item: OutboxMachine.Item, attempt: Int, _ result: Result<PerformedCommand, any Error>
     ) -> (OutboxEntry.Fact?, OutboxEvent.Kind) {
@@ -186,7 +179,6 @@ extension OutboxCore {
         guard machine.needsLease, !isShutDown else {
             leasing?.cancel()
             leasing = nil
-            leaseNumber += 1
             if lease != nil, !machine.needsLease || attempts.read({ $0.isEmpty }) {
                 lease = nil
                 machine.setDeliverer(false)
@@ -194,19 +186,20 @@ extension OutboxCore {
             return
         }
         guard lease == nil, leasing == nil else { return }
-        leasing = Task { [weak self, leases, leaseNumber, scope = WorkScope(running)] in
+        leasing = Task { [weak self, leases, scope = WorkScope(running)] in
             defer { scope.end() }
             do {
                 let lease = try await leases.acquireDelivery()
-                await self?.granted(lease, leaseNumber)
+                await self?.granted(lease)
             } catch {
-                await self?.leaseFailed(error, leaseNumber)
+                await self?.leaseFailed(error)
             }
         }
     }
 
-    func granted(_ lease: DeliveryLease, _ number: Int) {
-        guard number == leaseNumber, !isShutDown else { return }
+    /// Called by the task that waits for the lease, which is canceled when the lease is no longer needed.
+    func granted(_ lease: DeliveryLease) {
+        guard !Task.isCancelled, !isShutDown else { return }
         leasing = nil
         self.lease = lease
         do {
@@ -217,20 +210,15 @@ extension OutboxCore {
         } catch {
             report(.logFault(error), nil)
             self.lease = nil
-            return later { await $0.lookAgain() }
+            return later { $0.leasing = nil }
         }
         carryOut()
     }
 
-    func leaseFailed(_ error: any Error, _ number: Int) {
-        guard number == leaseNumber, !isShutDown else { return }
+    func leaseFailed(_ error: any Error) {
+        guard !Task.isCancelled, !isShutDown else { return }
         report(.logFault(error), nil)
-        later { await $0.lookAgain() }
-    }
-
-    func lookAgain() {
-        leasing = nil
-        carryOut()
+        later { $0.leasing = nil }
     }
 
     func armWake() {
@@ -251,7 +239,6 @@ extension OutboxCore {
 
     func wokeUp() {
         wake = nil
-        machine.woke(time.now)
-        carryOut()
+        update { _ in }
     }
 }

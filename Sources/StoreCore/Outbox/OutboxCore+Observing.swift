@@ -50,7 +50,6 @@ extension OutboxCore {
             version: item.submission.version)
     }
 
-    /// Whether no command is left, for tests.
     var isEmpty: Bool { machine.items.isEmpty }
 
     /// The number of running attempts, for tests.
@@ -62,7 +61,7 @@ extension OutboxCore {
     /// Whether nothing happens until an attempt ends or time passes, for tests.
     var isQuiet: Bool {
         machine.isStarted && unsettled.isEmpty && moving.isEmpty && responses.isEmpty && machine.running.count == runningCount
-            && machine.deliveredCount == 0 && (lease != nil || !machine.needsLease)
+            && machine.items.count == machine.pendingCount + machine.failedCount && (lease != nil || !machine.needsLease)
             && machine.nextWake ?? .distantFuture > time.now
     }
 

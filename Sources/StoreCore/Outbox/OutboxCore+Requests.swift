@@ -80,7 +80,7 @@ extension OutboxCore {
                 do {
                     for try await _ in trigger {
                         guard let self, !Task.isCancelled else { break }
-                        await triggered()
+                        await update { $0.triggered() }
                         await Task.yield()
                     }
                 } catch {
@@ -89,17 +89,8 @@ extension OutboxCore {
             })
     }
 
-    func triggered() {
-        machine.woke(time.now)
-        machine.triggered()
-        carryOut()
-    }
-
     func resume() {
-        guard !isClosed else { return }
-        machine.woke(time.now)
-        machine.resume()
-        carryOut()
+        if !isClosed { update { $0.resume() } }
     }
 
     func submit<Value: Command>(_ command: Value) throws -> UUID {
@@ -109,8 +100,7 @@ extension OutboxCore {
         let id = UUID.random()
         defer { carryOut() }
         try transact {
-            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
-            try checkReferences(of: bound)
+            let (bound, payload) = try upToDate(bound, payload, registration)
             var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
             var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
             if let earlier = machine.supersedable(in: bound.lane), earlier.submission.name == Value.name,
@@ -142,18 +132,21 @@ extension OutboxCore {
         return registration
     }
 
-    /// The command with identifiers replaced that are no longer temporary, and its payload; `nil` if it has none.
-    func upToDate(_ command: BoundCommand, _ registration: OutboxRegistration) throws -> (command: BoundCommand, payload: Data)? {
-        guard command.references.contains(where: { machine.replacements[$0] != nil }) else { return nil }
-        return try replaceIdentifiers(of: command, registration, machine.replacements)
-    }
-
+    /// Replaces the identifiers of a command that are no longer temporary.
+    ///
     /// Refuses a command that refers to an entity that will never exist: the origin does not know its temporary identifier.
-    private func checkReferences(of command: BoundCommand) throws {
-        guard let identifier = command.references.first(where: { $0 != command.creates && machine.isAbandoned($0) }) else { return }
+    private func upToDate(
+        _ command: BoundCommand, _ payload: Data, _ registration: OutboxRegistration
+    ) throws -> (command: BoundCommand, payload: Data) {
+        var (command, payload) = (command, payload)
+        if command.references.contains(where: { machine.replacements[$0] != nil }) {
+            (command, payload) = try replaceIdentifiers(of: command, registration, machine.replacements)
+        }
+        let missing = command.references.first { $0 != command.creates && machine.isAbandoned($0) }
+        guard let missing else { return (command, payload) }
         throw StoreError(
             .entityNotCreated,
-            "submitting a command: it refers to the temporary key \(identifier), and the command that creates its entity was taken back; "
+            "submitting a command: it refers to the temporary key \(missing), and the command that creates its entity was taken back; "
                 + "create the entity again first")
     }
 
@@ -230,8 +223,7 @@ extension OutboxCore {
         let isReplaced = try transact {
             outcome = self.outcome(ofDiscarding: id)
             guard outcome.isDone, let item = machine.items[id] else { return [] }
-            let (bound, payload) = try upToDate(bound, registration) ?? (bound, payload)
-            try checkReferences(of: bound)
+            let (bound, payload) = try upToDate(bound, payload, registration)
             let submission = submission(of: bound, registration, payload, date: item.submission.date)
             let growth = submission.payload.count - item.submission.payload.count
             guard growth <= 0 || machine.byteCount + growth <= policy.byteLimit else { throw full }
@@ -273,7 +265,6 @@ extension OutboxCore {
         return count
     }
 
-    /// Waits for the attempts that are running now, up to the limit of the policy.
     func waitForAttempts() async {
         let running = Set(attempts.current.keys)
         guard !running.isEmpty else { return }

@@ -130,7 +130,6 @@ extension OutboxCore {
         }
     }
 
-    /// Folds the change of a delivered command into the content of each store.
     func settle(_ item: OutboxMachine.Item) {
         let id = item.id
         // Another process may have delivered the command before its entity has moved here.
@@ -147,8 +146,8 @@ extension OutboxCore {
             if machine.items[id]?.isUnreadable != true { retire([id]) }
             return
         }
-        // A process that delivered the command may have ended before it saved the lists that it had loaded.
-        let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < Self.waitingLimit
+        // A process that delivered the command may have ended before it saved the lists that it had loaded. The number of waits is bounded.
+        let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < 1_000
         // The response is newer than what the command's other changes bring, whichever is folded first (E2).
         let hasContent = if case .content = response { true } else { false }
         let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
@@ -168,9 +167,6 @@ extension OutboxCore {
             }
         }
     }
-
-    /// The number of commands, delivered by others, that wait for a list with their element.
-    private static var waitingLimit: Int { 1_000 }
 
     /// The lists that get the change of a delivered command.
     ///
@@ -202,7 +198,6 @@ extension OutboxCore {
         }
     }
 
-    /// Moves a created entity to the key that the origin has assigned.
     func move(_ item: OutboxMachine.Item, _ patch: BoundPatch, _ first: BoxedContent, _ performed: PerformedCommand?) {
         let decode = registrations[item.submission.name]?.decodeKey
         guard let key = performed?.replacement?.key ?? item.replacement.flatMap({ decode?($0) }) else { return retire([item.id]) }
@@ -280,7 +275,7 @@ extension OutboxCore {
             }
         } catch {
             report(.logFault(error), id)
-            later { await $0.rewriteAgain(id) }
+            later { $0.rewrite(id) }
         }
     }
 
@@ -318,18 +313,15 @@ extension OutboxCore {
         item.status == .pending && item.submission.references.contains { machine.replacements[$0] != nil }
     }
 
-    func rewriteAgain(_ id: UUID) {
-        rewrite(id)
-        carryOut()
-    }
-
-    /// Calls a function after the delay for a failed log.
-    func later(_ body: @escaping @Sendable (OutboxCore) async -> Void) {
+    /// Calls a function after the delay for a failed log, and carries out the actions.
+    func later(_ body: @escaping @Sendable (isolated OutboxCore) -> Void) {
         let instant = time.now.advanced(by: policy.faultDelay)
         Task { [weak self, time] in
             // Nothing cancels this task.
             try? await time.sleep(until: instant)
-            if let self { await body(self) }
+            guard let self else { return }
+            await body(self)
+            await carryOut()
         }
     }
 }

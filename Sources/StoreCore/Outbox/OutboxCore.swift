@@ -13,16 +13,12 @@ internal import StoreFiles
 ///
 /// The file calls run on the actor's thread. A queue of their own would cost two thread switches, which take longer than the append of a
 /// submission.
-///
-/// This file has the state and the log. `+Showing` shows the changes in the stores, `+Delivering` delivers, `+Requests` handles the calls
-/// of ``Outbox``, `+Observing` describes the state.
 actor OutboxCore {
     let log: OutboxLog
     let leases: SharedDirectory
     let policy: OutboxPolicy
     let time: any TimeSource
     let onEvent: (@Sendable (OutboxEvent) -> Void)?
-    /// The number of changes, for observers.
     nonisolated let version = WatchedState<UInt64>(1)
     /// The tasks of the running attempts, so that `clear()` can cancel them.
     let attempts = WatchedState<[UUID: Task<PerformedCommand, any Error>]>([:])
@@ -40,14 +36,12 @@ actor OutboxCore {
     var moving: [PatchedContent: [HeldChange]] = [:]
     /// The records of newer versions, which a compaction keeps.
     var foreign: [Data]
-    /// The number of records in the log.
     var recordCount: Int
     /// The size in bytes of the log after its last compaction, even if that failed or saved little.
     private var compacted = 0
     var events: UInt64 = 0
     var lease: DeliveryLease?
     var leasing: Task<Void, Never>?
-    var leaseNumber = 0
     var wake: (instant: MonotonicInstant, task: Task<Void, Never>)?
     var triggers: [Task<Void, Never>] = []
     /// The waits of ended attempts until their results are logged again.
@@ -69,23 +63,14 @@ actor OutboxCore {
         let news = try log.read()
         let date = time.date
         (foreign, recordCount) = ([], news.entries.count)
-        var unknown: [OutboxEntry] = []
-        for record in news.entries {
-            guard let entry = OutboxCore.decode(record, keeping: &foreign) else { continue }
-            if entry.fact == .unknown { unknown.append(entry) }
-            machine.apply(entry, date: date)
-        }
+        let found = OutboxCore.decode(news, keeping: &foreign) { machine.apply($0, date: date) }
         machine.forgetOldReplacements()
         // No type is registered yet, so there is nothing to show.
         _ = machine.takeActions()
         self.machine = machine
-        for damage in news.damages {
+        for (kind, command) in found {
             events += 1
-            onEvent?(OutboxEvent(number: events, command: nil, kind: .damaged(bytes: damage.length, reason: damage.reason)))
-        }
-        for entry in unknown {
-            events += 1
-            onEvent?(OutboxEvent(number: events, command: entry.id, kind: Self.newer(entry)))
+            onEvent?(OutboxEvent(number: events, command: command, kind: kind))
         }
     }
 
@@ -129,16 +114,11 @@ actor OutboxCore {
 
     func take(_ news: OutboxLog.News) {
         let date = time.date
-        for damage in news.damages { report(.damaged(bytes: damage.length, reason: damage.reason), nil) }
         if news.wasReplaced { (foreign, recordCount) = ([], 0) }
         recordCount += news.entries.count
         var entries: [OutboxEntry] = []
         entries.reserveCapacity(news.entries.count)
-        for record in news.entries {
-            guard let entry = Self.decode(record, keeping: &foreign) else { continue }
-            if entry.fact == .unknown { report(Self.newer(entry), entry.id) }
-            entries.append(entry)
-        }
+        for (kind, command) in Self.decode(news, keeping: &foreign, { entries.append($0) }) { report(kind, command) }
         let own = machine.actions
         if news.wasReplaced {
             machine.replaceAll(entries, date: date)
@@ -149,20 +129,32 @@ actor OutboxCore {
         if isShutDown { machine.actions = own }
     }
 
-    /// Decodes a record of the log, and keeps it for compactions if a newer version has written it.
-    private static func decode(_ record: Data, keeping foreign: inout [Data]) -> OutboxEntry? {
-        let entry = OutboxEntry(record)
-        if entry == nil || entry?.fact == .unknown { foreign.append(record) }
-        return entry
+    /// Decodes records, and keeps those that a newer version has written for compactions. Returns the events of damages and of these records.
+    private static func decode(
+        _ news: OutboxLog.News, keeping foreign: inout [Data], _ apply: (OutboxEntry) -> Void
+    ) -> [(kind: OutboxEvent.Kind, command: UUID?)] {
+        var events: [(kind: OutboxEvent.Kind, command: UUID?)] = []
+        for damage in news.damages { events.append((.damaged(bytes: damage.length, reason: damage.reason), nil)) }
+        for record in news.entries {
+            let entry = OutboxEntry(record)
+            if entry == nil || entry?.fact == .unknown { foreign.append(record) }
+            guard let entry else { continue }
+            apply(entry)
+            guard entry.fact == .unknown else { continue }
+            let error = StoreError(
+                .unreadableRecord,
+                "a newer version of this framework has written about a command of lane \(entry.lane.text); "
+                    + "update the program to deliver the lane")
+            events.append((.undecodable(name: "", error), entry.id))
+        }
+        return events
     }
 
-    /// The event of a fact that a newer version has written.
-    private static func newer(_ entry: OutboxEntry) -> OutboxEvent.Kind {
-        let error = StoreError(
-            .unreadableRecord,
-            "a newer version of this framework has written about a command of lane \(entry.lane.text); update the program to deliver the lane"
-        )
-        return .undecodable(name: "", error)
+    /// Changes the machine at the current time, and carries out its actions.
+    func update(_ change: @Sendable (inout OutboxMachine) -> Void) {
+        machine.woke(time.now)
+        change(&machine)
+        carryOut()
     }
 
     /// Decides on entries under the lock of the log, appends them, and applies them. The caller carries out the actions.
@@ -192,7 +184,6 @@ actor OutboxCore {
         OutboxEntry(id: item.id, lane: item.lane, fact: fact)
     }
 
-    /// Replaces the log by a shorter one when most of its records are outdated.
     func compactIfNeeded() {
         let kept = machine.items.count + machine.replacements.count + foreign.count
         let size = log.byteCount
@@ -210,7 +201,6 @@ actor OutboxCore {
         }
     }
 
-    /// The size from which a log is compacted, in bytes.
     static let compactedSize = 1 << 20
 
     /// An estimate of the bytes of a compacted log.

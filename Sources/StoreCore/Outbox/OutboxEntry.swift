@@ -47,11 +47,9 @@ struct OutboxEntry: Hashable, Sendable {
         var version: Int
         /// The content that the command changes; `none` if there is none.
         var subject: OutboxLane
-        /// The identifiers that the command refers to.
         var references: [String]
         /// The temporary identifier of the entity that the command creates.
         var creates: String?
-        /// The pending command that this one replaces.
         var supersedes: UUID?
         /// The identity that the origin sees in all deliveries; a replaced command gets a new one.
         var delivery: UUID
@@ -86,41 +84,54 @@ extension OutboxEntry {
     /// The identity of facts that concern no single command.
     static let noCommand = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
-    /// The record of the entry: version, kind, identity, lane, and the details of the kind.
+    /// The record of the entry: version, kind, identity, lane, and the details of the kind. The number of a kind never changes.
     var record: Data {
         var writer = ByteWriter(capacity: 256)
-        writer.put(Self.version)
-        writer.put(fact.kind)
-        writer.put(id)
-        writer.put(lane)
+        func begin(_ kind: UInt8) {
+            writer.put(Self.version)
+            writer.put(kind)
+            writer.put(id)
+            writer.put(lane)
+        }
         switch fact {
-        case .submitted(let submission), .replaced(let submission):
+        case .submitted(let submission):
+            begin(1)
             writer.put(submission)
+        case .attempted: begin(2)
         case .deferred(let deferral):
+            begin(3)
             writer.put(deferral.attempts)
             writer.put(deferral.date)
             writer.put(deferral.delay)
             writer.put(deferral.requested)
             writer.put(deferral.error)
         case .failed(let failure):
+            begin(4)
             writer.put(failure.attempts)
             writer.put(failure.date)
             writer.put(failure.error)
             writer.put(failure.cause ?? Self.noCommand)
             writer.put(failure.isGivenUp)
         case .delivered(let replacement, let hasContent):
+            begin(5)
             writer.put(replacement)
             writer.put(hasContent)
+        // Unknown facts are kept as their bytes and never encoded.
+        case .retired, .unknown: begin(6)
+        case .canceled: begin(7)
+        case .discarded: begin(8)
+        case .retried: begin(9)
+        case .replaced(let submission):
+            begin(10)
+            writer.put(submission)
         case .mapped(let temporary, let replacement):
+            begin(11)
             writer.put(temporary)
             writer.put(replacement)
-        case .attempted, .retired, .canceled, .discarded, .retried, .unknown:
-            break
         }
         return Data(writer.bytes)
     }
 
-    /// Decodes a record; `nil` if it is not an entry.
     init?(_ record: Data) {
         let decoded: OutboxEntry?? = record.withUnsafeBytes { bytes in try? Self.read(bytes) }
         guard let decoded, let entry = decoded else { return nil }
@@ -209,24 +220,5 @@ extension ByteReader {
         return OutboxEntry.Submission(
             name: name, version: version, subject: subject, references: references, creates: try optionalText(),
             supersedes: try optionalID(), delivery: try id(), date: try date(), payload: Data(try raw()))
-    }
-}
-
-extension OutboxEntry.Fact {
-    /// The number of the kind on disk, which never changes. Unknown facts are kept as their bytes and never encoded.
-    fileprivate var kind: UInt8 {
-        switch self {
-        case .submitted: 1
-        case .attempted: 2
-        case .deferred: 3
-        case .failed: 4
-        case .delivered: 5
-        case .retired, .unknown: 6
-        case .canceled: 7
-        case .discarded: 8
-        case .retried: 9
-        case .replaced: 10
-        case .mapped: 11
-        }
     }
 }

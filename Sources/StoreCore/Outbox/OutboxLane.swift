@@ -13,17 +13,14 @@ struct OutboxLane: Hashable, Sendable {
     /// The lane of facts that concern no command.
     static let none = OutboxLane(name: "")
 
-    /// The name and the key in one text, for states and messages.
     var text: String { [name, key].filter { !$0.isEmpty }.joined(separator: " ") }
 
-    /// The same lane under the key that has replaced a temporary one.
     func replaced(_ replacements: [String: String]) -> OutboxLane {
         guard !key.isEmpty, let key = replacements[key] else { return self }
         return OutboxLane(name: name, key: key)
     }
 }
 
-/// The content of a store that commands change.
 struct OutboxSubject: Sendable {
     var content: OutboxLane
     var engine: ObjectIdentifier

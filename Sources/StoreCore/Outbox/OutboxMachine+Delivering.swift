@@ -52,7 +52,6 @@ extension OutboxMachine {
         fill()
     }
 
-    /// A delivery begins; the first attempt is logged.
     mutating func began(_ id: UUID) {
         guard let item = items[id], running[id] != nil else { return }
         actions.append(.perform(id, attempt: item.attempts + 1))
@@ -85,17 +84,14 @@ extension OutboxMachine {
         fill()
     }
 
-    /// This process must not deliver the command now.
     mutating func hold(_ id: UUID) { held.insert(id) }
 
-    /// This process may deliver the command again.
     mutating func release(_ id: UUID) {
         guard held.remove(id) != nil, let item = items[id] else { return }
         review(item.lane)
         fill()
     }
 
-    /// A fatal failure stops all lanes until `resume()`.
     mutating func halt() { isStopped = true }
 
     mutating func resume() {
@@ -162,8 +158,7 @@ extension OutboxMachine {
 
     /// Replaces the durable state with that of a log that another process has compacted.
     mutating func replaceAll(_ entries: [OutboxEntry], date: Date) {
-        let (old, wasStarted) = (self, isStarted)
-        let oldActions = actions
+        let old = self
         forgetCommands()
         isStarted = false
         // A screen of this process may have a temporary identifier that the new log no longer names.
@@ -173,8 +168,7 @@ extension OutboxMachine {
         for entry in entries { apply(entry, date: date) }
         keepPlaces(of: old)
         for temporary in old.creators.keys where creators[temporary] == nil { abandoned.replace(temporary, with: true) }
-        actions = oldActions
-        isStarted = wasStarted
+        (actions, isStarted) = (old.actions, old.isStarted)
         for (id, item) in old.items {
             guard let new = items[id] else { continue }
             if item.isUnreadable, new.submission == item.submission { markUnreadable(id) }

@@ -62,7 +62,7 @@ extension OutboxMachine {
         item.submission.supersedes = nil
         items[id] = item
         timeline.append((lastOrder, id))
-        pendingByName[submission.name, default: 0] += 1
+        countPending(submission.name, 1)
         byteCount += submission.payload.count
         if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = id }
         for reference in submission.references { referrers[reference, default: []].append(id) }
@@ -103,7 +103,6 @@ extension OutboxMachine {
         func end(of delay: Duration) -> MonotonicInstant {
             now.advanced(by: max(.zero, min(max(.zero, delay), rules.longestDelay) - elapsed))
         }
-        items[id]?.attempts = deferral.attempts
         items[id]?.isAttempted = true
         items[id]?.deferral = deferral
         items[id]?.notBefore = end(of: deferral.delay)
@@ -111,7 +110,6 @@ extension OutboxMachine {
         review(item.lane)
     }
 
-    /// Fails a command, and the commands that refer to its entity.
     mutating func failed(_ id: UUID, _ failure: OutboxEntry.Failure) {
         // A list instead of recursion: a chain of creations may be as long as the log.
         var failing = [(id: id, failure: failure)]
@@ -126,7 +124,6 @@ extension OutboxMachine {
             }
             setStatus(.failed, of: id)
             items[id]?.failure = failure
-            items[id]?.attempts = failure.attempts
             items[id]?.endDelay()
             actions.append(.drop(id))
             if rules.continuesAfterFailure { leaveLane(id) }
@@ -189,7 +186,6 @@ extension OutboxMachine {
         }
     }
 
-    /// Returns a failed command to the end of its lane.
     mutating func makePending(_ id: UUID) {
         guard let item = items[id] else { return }
         leaveLane(id)
@@ -197,7 +193,6 @@ extension OutboxMachine {
         lastOrder += 1
         items[id]?.order = lastOrder
         items[id]?.failure = nil
-        items[id]?.attempts = 0
         timeline.append((lastOrder, id))
         lanes[item.lane, default: Lane()].ids.append(id)
         actions.append(.show(id, insteadOf: nil))
@@ -208,15 +203,17 @@ extension OutboxMachine {
     mutating func replaced(_ id: UUID, _ lane: OutboxLane, _ submission: OutboxEntry.Submission) {
         guard let item = items[id], item.status != .delivered else { return }
         let (lane, submission) = renamed(lane, submission)
-        pendingByName[item.submission.name, default: 0] -= item.status == .pending ? 1 : 0
-        pendingByName[submission.name, default: 0] += item.status == .pending ? 1 : 0
+        if item.status == .pending {
+            countPending(item.submission.name, -1)
+            countPending(submission.name, 1)
+        }
         byteCount += submission.payload.count - item.submission.payload.count
         items[id]?.submission = submission
         replaceIdentifiers(of: item, submission)
         if unreadable.remove(id) != nil { items[id]?.isUnreadable = false }
         markReadable(id)
         if submission.subject != item.submission.subject {
-            forgetSubject(of: item)
+            bySubject.remove(id, at: item.submission.subject)
             bySubject[submission.subject, default: []].append(id)
         }
         if item.lane != lane {
@@ -228,7 +225,6 @@ extension OutboxMachine {
         // Under its new identity, no delivery was attempted.
         if submission.delivery != item.submission.delivery {
             items[id]?.isAttempted = false
-            items[id]?.attempts = 0
             items[id]?.endDelay()
         }
         if item.status == .failed {
@@ -239,7 +235,6 @@ extension OutboxMachine {
         review(lane)
     }
 
-    /// The command has another payload, with other identifiers.
     mutating func replaceIdentifiers(of item: Item, _ submission: OutboxEntry.Submission) {
         if let temporary = item.submission.creates, temporary != submission.creates, creators[temporary] == item.id {
             // The entity will never exist under the old key.
@@ -248,21 +243,16 @@ extension OutboxMachine {
             abandoned.replace(temporary, with: true)
         }
         if let temporary = submission.creates, creators[temporary] == nil, replacements[temporary] == nil { creators[temporary] = item.id }
-        for reference in item.submission.references { removeReferrer(item.id, to: reference) }
+        for reference in item.submission.references { referrers.remove(item.id, at: reference) }
         for reference in submission.references { referrers[reference, default: []].append(item.id) }
-    }
-
-    mutating func removeReferrer(_ id: UUID, to reference: String) {
-        referrers[reference]?.removeAll { $0 == id }
-        if referrers[reference]?.isEmpty == true { referrers[reference] = nil }
     }
 
     /// Adds a command that comes from another lane, in the order of submission.
     mutating func insert(_ id: UUID, _ order: UInt64, into key: OutboxLane) {
-        var lane = lanes[key] ?? Lane()
-        let position = lane.ids.firstIndex { items[$0]?.order ?? 0 > order } ?? lane.ids.endIndex
-        lane.ids.insert(id, at: position)
-        lanes[key] = lane
+        let position = lanes[key].map { lane in
+            lane.ids.lastIndex { items[$0]?.order ?? 0 <= order }.map { $0 + 1 } ?? lane.ids.startIndex
+        }
+        lanes[key, default: Lane()].ids.insert(id, at: position ?? 0)
     }
 
     /// Removes a command with its patch; the commands that refer to its entity fail.
@@ -278,7 +268,6 @@ extension OutboxMachine {
         guard let item = items[id] else { return }
         leaveLane(id)
         setStatus(.delivered, of: id)
-        deliveredCount -= 1
         items[id] = nil
         byteCount -= item.submission.payload.count
         if let temporary = item.submission.creates, creators[temporary] == id {
@@ -286,18 +275,11 @@ extension OutboxMachine {
             abandoned.replace(temporary, with: true)
         }
         unreadable.remove(id)
-        forgetSubject(of: item)
-        for reference in item.submission.references { removeReferrer(id, to: reference) }
+        bySubject.remove(id, at: item.submission.subject)
+        for reference in item.submission.references { referrers.remove(id, at: reference) }
         if timeline.count > 2 * items.count + 64 { timeline.removeAll { items[$0.id]?.order != $0.order } }
     }
 
-    mutating func forgetSubject(of item: Item) {
-        let subject = item.submission.subject
-        bySubject[subject]?.removeAll { $0 == item.id }
-        if bySubject[subject]?.isEmpty == true { bySubject[subject] = nil }
-    }
-
-    /// All commands were dropped; the log is empty.
     mutating func clear() {
         for item in commands() where item.status != .failed { actions.append(.drop(item.id)) }
         for temporary in creators.keys { abandoned.replace(temporary, with: true) }
@@ -307,28 +289,24 @@ extension OutboxMachine {
         overdue = Set(running.keys)
     }
 
-    /// Forgets everything that is in the log.
     mutating func forgetCommands() {
         (items, timeline, creators, referrers, replacements, replacementOrder, heldLanes) = ([:], [], [:], [:], [:], [], [])
-        (failedCount, deliveredCount, pendingByName, unreadable, byteCount, bySubject) = (0, 0, [:], [], 0, [:])
+        (failedCount, pendingByName, unreadable, byteCount, bySubject) = (0, [:], [], 0, [:])
         lanes = [:]
         (ready, timers) = ([], Heap())
     }
 
     mutating func setStatus(_ status: Item.Status, of id: UUID) {
         guard let item = items[id], item.status != status else { return }
-        switch item.status {
-        case .pending: pendingByName[item.submission.name, default: 0] -= 1
-        case .failed: failedCount -= 1
-        case .delivered: deliveredCount -= 1
-        }
-        if pendingByName[item.submission.name] == 0 { pendingByName[item.submission.name] = nil }
-        switch status {
-        case .pending: pendingByName[item.submission.name, default: 0] += 1
-        case .failed: failedCount += 1
-        case .delivered: deliveredCount += 1
-        }
+        if item.status == .pending { countPending(item.submission.name, -1) }
+        if status == .pending { countPending(item.submission.name, 1) }
+        failedCount += (status == .failed ? 1 : 0) - (item.status == .failed ? 1 : 0)
         items[id]?.status = status
+    }
+
+    mutating func countPending(_ name: String, _ change: Int) {
+        let count = pendingByName[name, default: 0] + change
+        pendingByName[name] = count == 0 ? nil : count
     }
 
     mutating func leaveLane(_ id: UUID) {
@@ -371,5 +349,70 @@ extension OutboxMachine {
             if item.status == .delivered { add(.delivered(replacement: item.replacement, hasContent: item.hasContent)) }
         }
         return entries + late
+    }
+}
+
+// The lanes of entities that get their real key. A lane gets its new name with the entry that replaces the temporary key, before the payloads
+// of its commands are rewritten and without their types. Therefore no later command overtakes them (O3).
+
+extension OutboxMachine {
+    /// The number of replaced identifiers that a new process remembers beside those that commands refer to.
+    static let longestMemory = 10_000
+
+    mutating func renamed(
+        _ lane: OutboxLane, _ submission: OutboxEntry.Submission
+    ) -> (lane: OutboxLane, submission: OutboxEntry.Submission) {
+        var submission = submission
+        submission.subject = submission.subject.replaced(replacements)
+        if !submission.subject.key.isEmpty { storeNames.insert(submission.subject.name) }
+        return (lane.replaced(replacements), submission)
+    }
+
+    /// A temporary identifier was replaced: its contents and their lanes get the new key.
+    mutating func rename(_ temporary: String, to replacement: String) {
+        // The origin may have kept the key.
+        guard temporary != replacement else { return }
+        for name in storeNames {
+            let (old, new) = (OutboxLane(name: name, key: temporary), OutboxLane(name: name, key: replacement))
+            if heldLanes.remove(old) != nil { heldLanes.insert(new) }
+            guard let ids = bySubject.removeValue(forKey: old) else { continue }
+            bySubject[new, default: []] += ids
+            let waiting = lanes[old]?.ids ?? []
+            lanes[old]?.ids = []
+            for id in ids {
+                items[id]?.submission.subject = new
+                if items[id]?.lane == old { items[id]?.lane = new }
+            }
+            for id in waiting { move(id, from: old, to: new) }
+            if let lane = lanes[old], lane.active == nil, !lane.isQueued { lanes[old] = nil }
+            review(new)
+        }
+    }
+
+    private mutating func move(_ id: UUID, from old: OutboxLane, to new: OutboxLane) {
+        guard let item = items[id] else { return }
+        insert(id, item.order, into: new)
+        guard running[id] == old else { return }
+        // The command does not refer to the identifier, although its key is the temporary one.
+        running[id] = new
+        if lanes[old]?.active == id { lanes[old]?.active = nil }
+        if lanes[new]?.active == nil { lanes[new]?.active = id }
+    }
+
+    /// Forgets the oldest replaced identifiers of earlier processes, except those that commands refer to.
+    mutating func forgetOldReplacements(keeping limit: Int = longestMemory) {
+        let excess = replacementOrder.count - limit
+        guard excess > 0 else { return }
+        let named = Set(items.values.flatMap(\.submission.references))
+        let forgotten = Set(replacementOrder.prefix(excess)).subtracting(named)
+        replacementOrder.removeAll { forgotten.contains($0) }
+        for temporary in forgotten { replacements[temporary] = nil }
+    }
+}
+
+extension Dictionary where Value == [UUID] {
+    fileprivate mutating func remove(_ id: UUID, at key: Key) {
+        self[key]?.removeAll { $0 == id }
+        if self[key]?.isEmpty == true { self[key] = nil }
     }
 }

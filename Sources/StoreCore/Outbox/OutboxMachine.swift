@@ -12,13 +12,9 @@ internal import StoreCore
 ///
 /// Applying an entry twice has no effect, and entries that the state does not allow are ignored: if two processes decide about one command,
 /// the first decision in the log counts.
-///
-/// This file has the state. `+Log` applies the entries of the log, `+Delivering` the facts of this process.
 struct OutboxMachine: Sendable {
     struct Rules: Hashable, Sendable {
-        /// The number of lanes that deliver concurrently.
         var width = 4
-        /// Whether a lane continues after a permanent failure.
         var continuesAfterFailure = true
         /// The longest delay that an entry of the log may cause.
         var longestDelay = RetryPolicy.defaultAdviceLimit
@@ -48,13 +44,10 @@ struct OutboxMachine: Sendable {
         enum Status: Hashable, Sendable { case pending, failed, delivered }
 
         let id: UUID
-        /// The place in the order of all commands.
         var order: UInt64
         var lane: OutboxLane
         var submission: OutboxEntry.Submission
         var status = Status.pending
-        /// The number of failed attempts; a replaced command begins to count again.
-        var attempts = 0
         /// Whether a delivery was attempted, so that the origin may have performed the command.
         var isAttempted = false
         var deferral: OutboxEntry.Deferral?
@@ -65,10 +58,11 @@ struct OutboxMachine: Sendable {
         var failure: OutboxEntry.Failure?
         /// The text of the identifier of the created entity.
         var replacement: String?
-        /// Whether the origin has responded with the content.
         var hasContent = false
-        /// Whether the payload cannot be decoded.
         var isUnreadable = false
+
+        /// The number of failed attempts; a replaced command begins to count again.
+        var attempts: Int { failure?.attempts ?? deferral?.attempts ?? 0 }
 
         mutating func endDelay() { (deferral, notBefore, requestedUntil) = (nil, nil, nil) }
     }
@@ -79,9 +73,7 @@ struct OutboxMachine: Sendable {
         var ids: ArraySlice<UUID> = []
         /// The command that is being delivered.
         var active: UUID?
-        /// Whether the lane is in the queue of ready lanes.
         var isQueued = false
-        /// The time for which a timer is set.
         var timer: MonotonicInstant?
     }
 
@@ -97,7 +89,7 @@ struct OutboxMachine: Sendable {
     /// The replacements of temporary identifiers, as long as this process runs: a screen may still have the temporary identifier.
     var replacements: [String: String] = [:]
     var replacementOrder: [String] = []
-    /// The temporary identifiers without a creation, because it was taken back; `false` for those that have another one now.
+    /// The temporary identifiers of creations that were taken back. A later command may create some of them again.
     var abandoned = TemporaryKeys<String, Bool>()
     /// The lanes that wait because the log has facts of a newer version about them.
     var heldLanes: Set<OutboxLane> = []
@@ -105,13 +97,9 @@ struct OutboxMachine: Sendable {
     var storeNames: Set<String> = []
 
     var failedCount = 0
-    var deliveredCount = 0
     var pendingByName: [String: Int] = [:]
-    /// The commands with a payload that cannot be decoded.
     var unreadable: Set<UUID> = []
-    /// The commands that change one content.
     var bySubject: [OutboxLane: [UUID]] = [:]
-    /// The sum of the sizes of all payloads.
     var byteCount = 0
 
     // MARK: This process
@@ -144,8 +132,7 @@ struct OutboxMachine: Sendable {
 
     // MARK: Derived properties
 
-    /// The number of commands that are to be delivered.
-    var pendingCount: Int { items.count - failedCount - deliveredCount }
+    var pendingCount: Int { pendingByName.values.reduce(0, +) }
 
     /// The number of pending commands that cannot be decoded here, because their type is not registered or their payload is not readable.
     var undecodableCount: Int {

@@ -31,7 +31,6 @@ struct BoundCommand: Sendable {
     var subject: OutboxLane
     /// The text of the temporary identifier of the entity that the command creates.
     var creates: String?
-    /// The identifiers that the command refers to.
     var references: [String]
     var patches: [BoundPatch]
     var perform: @Sendable (Delivery) async throws -> PerformedCommand

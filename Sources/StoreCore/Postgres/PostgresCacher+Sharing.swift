@@ -56,7 +56,7 @@ extension PostgresCacher: SharedCacher {
                 return .superseded(by: nil, Revision(number: UInt64(clamping: floor), writer: 0))
             }
             return .superseded(
-                by: try record(newest[2...]),
+                by: try record(Array(newest[2...])),
                 Revision(number: UInt64(clamping: number.postgresInteger), writer: UInt64(clamping: writer.postgresInteger)))
         }
     }
@@ -87,7 +87,7 @@ extension PostgresCacher: NoticingCacher {
 }
 
 extension PostgresCacher.Observers {
-    func handle(_ change: PostgresTable.Change, _ decoder: JSONDecoder) {
+    func handle(_ change: CacherChange<Data>, _ decoder: JSONDecoder) {
         let passed: CacherChange<Param>
         switch change {
         case .changed(let key, let revision):
@@ -96,9 +96,6 @@ extension PostgresCacher.Observers {
             passed = .changed(param, revision)
         case .removedAll(let revision): passed = .removedAll(revision)
         case .gap: passed = .gap
-        case .lost(let error):
-            for observer in state.withLock({ $0.faults }) { observer(error) }
-            return
         }
         for observer in state.withLock({ Array($0.changes.values) }) { observer(passed) }
     }

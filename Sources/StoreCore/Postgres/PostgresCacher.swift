@@ -71,7 +71,11 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         self.limit = min(limit, 1_000_000_000)
         schema = Int64(version)
         let decoder = decoder
-        self.table = PostgresTable(database.core, table) { observers.handle($0, decoder) }
+        self.table = PostgresTable(database.core, table) {
+            observers.handle($0, decoder)
+        } onLost: { error in
+            for observer in observers.state.withLock({ $0.faults }) { observer(error) }
+        }
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
         decoder.nonConformingFloatDecodingStrategy = .convertFromString(positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
@@ -103,7 +107,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         try await table.attach()
         try await table.note(key)
         guard let row = try await run({ table.statements.load(key, schema: schema) }).first?.first else { return nil }
-        return try record(row[...])
+        return try record(row)
     }
 
     /// Saves the record of a key over every change of others.
@@ -309,8 +313,7 @@ extension PostgresCacher {
     }
 
     /// Decodes the fields date, details and content, in this order; `nil` if the record was removed.
-    func record(_ fields: ArraySlice<Data?>) throws(PostgresError) -> CacheRecord<Content>? {
-        let fields = Array(fields)
+    func record(_ fields: [Data?]) throws(PostgresError) -> CacheRecord<Content>? {
         guard let date = fields[0], let json = fields[2] else { return nil }
         do {
             var record = try fields[1].map { try decoder.decode(CacheRecord<Nothing>.self, from: $0) } ?? Nothing.record

@@ -5,23 +5,18 @@ struct PostgresQuery: Sendable {
     /// The name under which the statement is prepared; `nil` for a text of one or more statements without parameters.
     var name: String?
     var text: String
-    var parameters: [PostgresValue] = []
+    /// Without a value, a parameter is null.
+    var parameters: [PostgresValue?] = []
 }
 
-/// A parameter in PostgreSQL's binary format.
 enum PostgresValue: Sendable {
-    case null
     case bytes(Data)
     case text(String)
     case integer(Int64)
     case double(Double)
 
-    init(_ bytes: Data?) { self = bytes.map { .bytes($0) } ?? .null }
-    init(_ integer: Int64?) { self = integer.map { .integer($0) } ?? .null }
-
-    fileprivate var data: Data? {
+    fileprivate var data: Data {
         switch self {
-        case .null: nil
         case .bytes(let data): data
         case .text(let text): Data(text.utf8)
         case .integer(let number): withUnsafeBytes(of: number.bigEndian) { Data($0) }
@@ -36,7 +31,6 @@ typealias PostgresRows = [[Data?]]
 extension Data {
     var postgresInteger: Int64 { reduce(0) { $0 << 8 | Int64($1) } }
     var postgresDouble: Double { Double(bitPattern: UInt64(bitPattern: postgresInteger)) }
-    /// The text of a field in UTF-8.
     var postgresText: String { String(decoding: self, as: UTF8.self) }
 }
 
@@ -75,7 +69,6 @@ final class PostgresConnection: Sendable {
     struct Progress {
         var notices: [(channel: String, payload: String)] = []
         var finished: (operation: PostgresOperation, outcome: PostgresOperation.Outcome)?
-        /// The reason why the connection is lost.
         var loss: PostgresError?
     }
 
@@ -111,10 +104,8 @@ final class PostgresConnection: Sendable {
         return PostgresConnection(connection)
     }
 
-    /// Whether the loop must wait until the socket is writable.
     var wantsWrite: Bool { state.withLock { $0.wantsWrite } }
 
-    /// The deadline of the running operation; `nil` without one.
     var deadline: ContinuousClock.Instant? { state.withLock { $0.running?.operation.deadline } }
 
     /// Starts an operation on an idle connection, and returns whether the loop must wait until the socket is writable. If the start fails,
@@ -158,9 +149,9 @@ final class PostgresConnection: Sendable {
         state.wantsWrite = pq_flush(connection) == 1
     }
 
-    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue]) -> Bool {
+    private static func sendPrepared(_ connection: OpaquePointer, _ name: String, _ parameters: [PostgresValue?]) -> Bool {
         // One buffer for all parameters, so that their addresses stay valid until libpq has copied them.
-        let fields = parameters.map(\.data)
+        let fields = parameters.map { $0?.data }
         let lengths = fields.map { Int32($0?.count ?? 0) }
         var bytes: [CChar] = []
         bytes.reserveCapacity(fields.reduce(1) { $0 + ($1?.count ?? 0) + 1 })

@@ -27,17 +27,37 @@ final class PostgresCore: Sendable {
     private let wake: WakePipe
     private let state = VisibleMutex(State())
 
-    private struct State {
-        var pool: [PostgresConnection] = []
+    /// The connections of a lane, and the operations that wait for one.
+    private struct Connections {
+        var all: [PostgresConnection] = []
         var idle: [PostgresConnection] = []
         var connecting = 0
         var pending: [PostgresOperation] = []
-        /// The earliest time of another connection for the pool.
-        var poolRetry: ContinuousClock.Instant?
-        var control: PostgresConnection?
-        var isControlBusy = false
-        var isControlConnecting = false
-        var controlPending: [PostgresOperation] = []
+        /// The earliest time of another connection beside those that work.
+        var retry: ContinuousClock.Instant?
+
+        var isAbsent: Bool { all.isEmpty && connecting == 0 }
+        var isBusy: Bool { idle.count < all.count || !pending.isEmpty }
+
+        /// Returns the next operation for a connection that has finished one; without any, the connection is idle.
+        mutating func next(on connection: PostgresConnection) -> PostgresOperation? {
+            guard all.contains(where: { $0 === connection }) else { return nil }
+            if !pending.isEmpty { return pending.removeFirst() }
+            idle.append(connection)
+            return nil
+        }
+
+        mutating func remove(_ connection: PostgresConnection) -> Bool {
+            idle.removeAll { $0 === connection }
+            guard let position = all.firstIndex(where: { $0 === connection }) else { return false }
+            all.remove(at: position)
+            return true
+        }
+    }
+
+    private struct State {
+        var pool = Connections()
+        var control = Connections()
         /// The number of the session that listens; another one for each connection.
         var session: Int64 = 0
         /// The reason why operations fail at once.
@@ -53,9 +73,15 @@ final class PostgresCore: Sendable {
         var isStopped = false
         var turns = 0
 
-        var connections: [PostgresConnection] { pool + (control.map { [$0] } ?? []) }
+        var connections: [PostgresConnection] { pool.all + control.all }
+        var isBusy: Bool { pool.isBusy || control.isBusy }
 
-        var isBusy: Bool { isControlBusy || idle.count < pool.count || !pending.isEmpty || !controlPending.isEmpty }
+        mutating func change<Result>(_ lane: Lane, _ body: (inout Connections) -> Result) -> Result {
+            switch lane {
+            case .pool: body(&pool)
+            case .control: body(&control)
+            }
+        }
     }
 
     private struct WeakListener {
@@ -67,6 +93,9 @@ final class PostgresCore: Sendable {
         self.limit = limit
         self.timeout = timeout
         self.wake = wake
+        let thread = Thread { self.run() }
+        thread.name = "PostgresCacher"
+        thread.start()
     }
 
     var session: Int64 { state.withLock { $0.session } }
@@ -74,7 +103,6 @@ final class PostgresCore: Sendable {
     /// The number of times that the thread has looked for work, for tests.
     var turns: Int { state.withLock { $0.turns } }
 
-    /// The reason why operations fail at once; `nil` while the server is not known to be unavailable.
     var outage: PostgresError? { state.withLock { $0.outage } }
 
     func add(_ listener: any PostgresListener) {
@@ -91,13 +119,6 @@ final class PostgresCore: Sendable {
         }
     }
 
-    func startThread() {
-        let thread = Thread { self.run() }
-        thread.name = "PostgresCacher"
-        thread.start()
-    }
-
-    /// Closes all connections and ends the thread.
     func stop() {
         state.withLock { $0.isStopped = true }
         wake.post()
@@ -125,37 +146,28 @@ final class PostgresCore: Sendable {
         _ completion: @escaping @Sendable (PostgresOperation.Outcome) -> Void
     ) {
         let operation = PostgresOperation(query: query, deadline: .now + (timeout ?? self.timeout), completion: completion)
-        enum Step { case start(PostgresConnection), fail(PostgresError), connect(Lane), wait }
+        enum Step { case start(PostgresConnection), fail(PostgresError), connect, wait }
         let (step, mustWake) = state.withLock { state -> (Step, Bool) in
             if state.isStopped { return (.fail(PostgresError(.connectionLost, "the database was released")), false) }
             if let outage = state.outage { return (.fail(outage), false) }
             let mustWake = state.isAsleep
             state.isAsleep = false
-            switch lane {
-            case .pool:
-                if let connection = state.idle.popLast() { return (.start(connection), mustWake) }
-                state.pending.append(operation)
-                let isAlone = state.pool.isEmpty && state.connecting == 0
-                let mayConnect = isAlone || state.poolRetry.map { $0 <= .now } ?? true
-                guard mayConnect, state.pool.count + state.connecting < limit else { return (.wait, mustWake) }
-                state.connecting += 1
-                return (.connect(.pool), mustWake)
-            case .control:
-                if let control = state.control, !state.isControlBusy {
-                    state.isControlBusy = true
-                    return (.start(control), mustWake)
-                }
-                state.controlPending.append(operation)
-                guard state.control == nil, !state.isControlConnecting else { return (.wait, mustWake) }
-                state.isControlConnecting = true
-                return (.connect(.control), mustWake)
+            let limit = lane == .pool ? limit : 1
+            let step = state.change(lane) { connections -> Step in
+                if let connection = connections.idle.popLast() { return .start(connection) }
+                connections.pending.append(operation)
+                let mayConnect = connections.isAbsent || connections.retry.map { $0 <= .now } ?? true
+                guard mayConnect, connections.all.count + connections.connecting < limit else { return .wait }
+                connections.connecting += 1
+                return .connect
             }
+            return (step, mustWake)
         }
         switch step {
         case .start(let connection):
             if connection.start(operation) || mustWake { wake.post() }
         case .fail(let error): completion(.failure(error))
-        case .connect(let lane):
+        case .connect:
             connect(lane)
             if mustWake { wake.post() }
         case .wait: if mustWake { wake.post() }
@@ -167,57 +179,47 @@ final class PostgresCore: Sendable {
     /// Connects on a thread of its own, because libpq resolves names there.
     private func connect(_ lane: Lane) {
         Thread { [self] in
-            let result = Result { () throws(PostgresError) in try PostgresConnection.connect(url, timeout: timeout) }
-            switch lane {
-            case .pool: poolConnected(result)
-            case .control: controlConnected(result)
+            do throws(PostgresError) {
+                connected(try PostgresConnection.connect(url, timeout: timeout), lane)
+            } catch {
+                switch lane {
+                case .pool: poolFailed(error)
+                case .control: goAway(error)
+                }
             }
         }.start()
     }
 
-    private func poolConnected(_ result: Result<PostgresConnection, PostgresError>) {
-        switch result {
-        case .success(let connection):
-            let next = state.withLock { state -> PostgresOperation? in
-                state.connecting -= 1
-                state.poolRetry = nil
-                state.pool.append(connection)
-                if !state.pending.isEmpty { return state.pending.removeFirst() }
-                state.idle.append(connection)
-                return nil
+    private func connected(_ connection: PostgresConnection, _ lane: Lane) {
+        let listeners = state.withLock { state -> [any PostgresListener] in
+            state.change(lane) { connections in
+                connections.connecting -= 1
+                connections.retry = nil
+                // Busy until the first operation in the queue is found.
+                connections.all.append(connection)
             }
-            if let next { _ = connection.start(next) }
-            wake.post()
-        case .failure(let error):
-            let failed = state.withLock { state -> [PostgresOperation] in
-                state.connecting -= 1
-                state.poolRetry = .now + .seconds(1)
-                guard state.pool.isEmpty, state.connecting == 0 else { return [] }
-                state.poolRetry = nil
-                defer { state.pending = [] }
-                return state.pending
-            }
-            for operation in failed { operation.completion(.failure(error)) }
+            guard lane == .control else { return [] }
+            let wasAway = state.delay > .zero
+            state.session = .random(in: 1...Int64.max)
+            (state.outage, state.retry, state.delay) = (nil, nil, .zero)
+            return wasAway ? state.listeners.values.compactMap(\.object) : []
         }
+        for listener in listeners { listener.restored() }
+        startNext(on: connection)
+        wake.post()
     }
 
-    private func controlConnected(_ result: Result<PostgresConnection, PostgresError>) {
-        switch result {
-        case .success(let connection):
-            let (listeners, wasAway) = state.withLock { state in
-                let wasAway = state.delay > .zero
-                state.isControlConnecting = false
-                // Busy until the first operation in the queue is found.
-                (state.control, state.isControlBusy) = (connection, true)
-                state.session = .random(in: 1...Int64.max)
-                (state.outage, state.retry, state.delay) = (nil, nil, .zero)
-                return (state.listeners.values.compactMap(\.object), wasAway)
+    private func poolFailed(_ error: PostgresError) {
+        let failed = state.withLock { state -> [PostgresOperation] in
+            state.pool.connecting -= 1
+            guard state.pool.isAbsent else {
+                state.pool.retry = .now + .seconds(1)
+                return []
             }
-            if wasAway { for listener in listeners { listener.restored() } }
-            startNextControl(on: connection)
-            wake.post()
-        case .failure(let error): goAway(error)
+            defer { (state.pool.retry, state.pool.pending) = (nil, []) }
+            return state.pool.pending
         }
+        for operation in failed { operation.completion(.failure(error)) }
     }
 
     /// Fails all operations until the server is available again; called after a failed attempt to connect, and by the loop's thread.
@@ -228,16 +230,16 @@ final class PostgresCore: Sendable {
             let closed = isSilent ? state.connections : []
             if isSilent {
                 // A running attempt to connect continues. A second one would replace its connection.
-                (state.pool, state.idle, state.control, state.isControlBusy) = ([], [], nil, false)
+                (state.pool.all, state.pool.idle, state.control.all, state.control.idle) = ([], [], [], [])
             } else {
-                state.isControlConnecting = false
+                state.control.connecting -= 1
             }
             state.outage = error
             // The delay is random, because many machines must not connect at the same moment.
             state.delay = min(.seconds(30), max(.milliseconds(100), state.delay * 2))
             state.retry = .now + state.delay * Double.random(in: 0.5...1)
-            let failed = state.pending + state.controlPending
-            (state.pending, state.controlPending) = ([], [])
+            let failed = state.pool.pending + state.control.pending
+            (state.pool.pending, state.control.pending) = ([], [])
             return (closed, failed, state.listeners.values.compactMap(\.object))
         }
         let operations = closed.compactMap { $0.close() }
@@ -282,13 +284,13 @@ final class PostgresCore: Sendable {
             state.turns += 1
             let connections = state.connections
             var isRetryDue = false
-            if let retry = state.retry, retry <= .now, !state.isControlConnecting {
-                (state.retry, state.isControlConnecting) = (nil, true)
+            if let retry = state.retry, retry <= .now, state.control.connecting == 0 {
+                (state.retry, state.control.connecting) = (nil, 1)
                 isRetryDue = true
             }
             guard !state.isStopped else { return (connections, true, 0, false) }
             // A passed deadline may be noticed one tick late. Without operations, the thread sleeps until an event wakes it.
-            let untilRetry = state.isControlConnecting ? nil : state.retry.map { ContinuousClock.now.duration(to: $0) }
+            let untilRetry = state.control.connecting > 0 ? nil : state.retry.map { ContinuousClock.now.duration(to: $0) }
             if lingers || state.isBusy { return (connections, false, min(tick, untilRetry ?? tick).milliseconds, isRetryDue) }
             state.isAsleep = true
             return (connections, false, untilRetry?.milliseconds ?? -1, isRetryDue)
@@ -312,39 +314,25 @@ final class PostgresCore: Sendable {
         if let loss = progress.loss { lose(connection, loss) }
     }
 
-    /// Starts the next operation on a connection that has finished one.
     private func startNext(on connection: PostgresConnection) {
-        if state.withLock({ $0.control === connection }) { return startNextControl(on: connection) }
         let next = state.withLock { state -> PostgresOperation? in
-            if !state.pending.isEmpty { return state.pending.removeFirst() }
-            state.idle.append(connection)
-            return nil
+            if let next = state.pool.next(on: connection) { return next }
+            return state.control.next(on: connection)
         }
         if let next { _ = connection.start(next) }
     }
 
-    private func startNextControl(on connection: PostgresConnection) {
-        let next = state.withLock { state -> PostgresOperation? in
-            state.isControlBusy = !state.controlPending.isEmpty
-            return state.isControlBusy ? state.controlPending.removeFirst() : nil
-        }
-        if let next { _ = connection.start(next) }
-    }
-
-    /// Drops a connection that does not work.
     private func lose(_ connection: PostgresConnection, _ error: PostgresError) {
         let (lane, listeners) = state.withLock { state -> (Lane?, [any PostgresListener]) in
-            state.pool.removeAll { $0 === connection }
-            state.idle.removeAll { $0 === connection }
-            guard state.control === connection else {
+            guard state.control.remove(connection) else {
+                _ = state.pool.remove(connection)
                 // Operations in the queue have waited for this connection.
-                guard state.pool.isEmpty, state.connecting == 0, !state.pending.isEmpty else { return (nil, []) }
-                state.connecting += 1
+                guard state.pool.isAbsent, !state.pool.pending.isEmpty else { return (nil, []) }
+                state.pool.connecting += 1
                 return (.pool, [])
             }
-            (state.control, state.isControlBusy) = (nil, false)
             // The first attempt follows at once.
-            (state.isControlConnecting, state.delay) = (true, .milliseconds(50))
+            (state.control.connecting, state.delay) = (1, .milliseconds(50))
             return (.control, state.listeners.values.compactMap(\.object))
         }
         let operation = connection.close()
@@ -360,9 +348,9 @@ final class PostgresCore: Sendable {
         if connections.contains(where: { $0.deadline.map { $0 <= now } ?? false }) { goAway(error, isSilent: true) }
         // Ends the operations that still wait for a connection, because all connections are in use.
         let late = state.withLock { state in
-            let late = (state.pending + state.controlPending).filter { $0.deadline <= now }
-            state.pending.removeAll { $0.deadline <= now }
-            state.controlPending.removeAll { $0.deadline <= now }
+            let late = (state.pool.pending + state.control.pending).filter { $0.deadline <= now }
+            state.pool.pending.removeAll { $0.deadline <= now }
+            state.control.pending.removeAll { $0.deadline <= now }
             return late
         }
         for operation in late { operation.completion(.failure(error)) }
@@ -370,8 +358,8 @@ final class PostgresCore: Sendable {
 
     private func end() {
         let (connections, operations) = state.withLock { state in
-            defer { (state.pool, state.idle, state.control, state.pending, state.controlPending) = ([], [], nil, [], []) }
-            return (state.connections, state.pending + state.controlPending)
+            defer { (state.pool, state.control) = (Connections(), Connections()) }
+            return (state.connections, state.pool.pending + state.control.pending)
         }
         let error = PostgresError(.connectionLost, "the database was released")
         for operation in operations + connections.compactMap({ $0.close() }) { operation.completion(.failure(error)) }

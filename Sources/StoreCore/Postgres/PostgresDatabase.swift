@@ -43,7 +43,6 @@ public final class PostgresDatabase: Sendable {
             throw PostgresError(.unreachable, "no file descriptor is left; close some, or raise the limit")
         }
         core = PostgresCore(url: url, limit: max(1, connections), timeout: timeout, wake: wake)
-        core.startThread()
     }
 
     deinit { core.stop() }

@@ -100,7 +100,6 @@ extension PostgresError {
         }
     }
 
-    /// Describes an operation that the server has refused.
     init(state: String?, _ text: String) {
         switch state {
         case "25006":

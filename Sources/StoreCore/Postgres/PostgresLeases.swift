@@ -3,25 +3,17 @@ internal import StoreCore
 
 /// The tasks of a cacher that wait for the end of other cachers' leases.
 final class PostgresLeases: Sendable {
-    /// The reason for which a wait for a lease ends.
-    enum Event: Sendable {
-        case ended(Lease.Ending)
-        /// Some time has passed, the holder may have ended, or a notice may have been lost.
-        case tryAgain
-    }
-
     private struct Waiter {
         let lease: Int64
-        let events: AsyncStream<Event>.Continuation
+        let endings: AsyncStream<Lease.Ending?>.Continuation
     }
 
     private struct State {
         var waiters: [UInt64: Waiter] = [:]
         var lastTicket: UInt64 = 0
         /// The latest endings, for a task that is about to wait for one of them.
-        var recent: [(lease: Int64, event: Event)] = []
-        /// The watched session of a holder.
-        var watched: Int64?
+        var recent: [(lease: Int64, ending: Lease.Ending?)] = []
+        var isWatching = false
     }
 
     private let state = VisibleMutex(State())
@@ -30,49 +22,55 @@ final class PostgresLeases: Sendable {
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// Waits for the end of a lease, for at most a duration.
-    func wait(for lease: Int64, atMost duration: Duration) async -> Event {
-        // The first event ends the wait.
-        let (events, waiter) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingOldest(1))
+    ///
+    /// - Returns: The ending; `nil` if some time has passed, the holder may have ended, or a notice may have been lost.
+    func wait(for lease: Int64, atMost duration: Duration) async -> Lease.Ending? {
+        // The first ending or its absence ends the wait.
+        let (endings, waiter) = AsyncStream<Lease.Ending?>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let ticket = state.withLock { state in
             state.lastTicket += 1
-            state.waiters[state.lastTicket] = Waiter(lease: lease, events: waiter)
-            if let recent = state.recent.last(where: { $0.lease == lease }) { waiter.yield(recent.event) }
+            state.waiters[state.lastTicket] = Waiter(lease: lease, endings: waiter)
+            if let recent = state.recent.last(where: { $0.lease == lease }) { waiter.yield(recent.ending) }
             return state.lastTicket
         }
         defer { state.withLock { $0.waiters[ticket] = nil } }
         let timer = Task.detached {
             try await Task.sleep(for: duration)
-            waiter.yield(.tryAgain)
+            waiter.yield(nil)
         }
         defer { timer.cancel() }
-        // The cancellation of the task ends the stream without an event.
-        return await events.first { _ in true } ?? .tryAgain
+        // The cancellation of the task ends the stream without an element.
+        return await endings.first { _ in true } ?? nil
     }
 
     /// A lease has ended; called on the loop's thread.
     func ended(_ lease: Int64, _ payload: String) {
-        let event = PostgresLeases.ending(payload).map { Event.ended($0) } ?? .tryAgain
+        let ending = Self.ending(payload)
         state.withLock { state in
             if state.recent.count == 256 { state.recent.removeFirst(128) }
-            state.recent.append((lease, event))
+            state.recent.append((lease, ending))
         }
-        resumeAll(event) { $0 == lease }
+        resumeAll(ending) { $0 == lease }
     }
 
     /// Returns the outcome for the waiters of a lease; `nil` unless it ended recently with one that they must know.
     func outcome(of lease: Int64) -> LeaseOutcome? {
-        switch state.withLock({ state in state.recent.last { $0.lease == lease }?.event }) {
-        case .ended(.failed(let failure)): .failed(failure)
-        case .ended(.notStored): .notNeeded
-        default: nil
+        Self.outcome(state.withLock { state in state.recent.last { $0.lease == lease }?.ending })
+    }
+
+    fileprivate static func outcome(_ ending: Lease.Ending?) -> LeaseOutcome? {
+        switch ending {
+        case .failed(let failure): .failed(failure)
+        case .notStored: .notNeeded
+        case .saved, .abandoned, nil: nil
         }
     }
 
-    func wakeAll() { resumeAll(.tryAgain) { _ in true } }
+    func wakeAll() { resumeAll(nil) { _ in true } }
 
-    private func resumeAll(_ event: Event, _ isDue: (Int64) -> Bool) {
+    private func resumeAll(_ ending: Lease.Ending?, _ isDue: (Int64) -> Bool) {
         let due = state.withLock { $0.waiters.values.filter { isDue($0.lease) } }
-        for waiter in due { waiter.events.yield(event) }
+        for waiter in due { waiter.endings.yield(ending) }
     }
 
     // MARK: Endings as text
@@ -104,16 +102,15 @@ final class PostgresLeases: Sendable {
 
     // MARK: Holders that end
 
-    /// Begins to watch a session unless another one is watched.
-    func beginWatching(_ session: Int64) -> Bool {
+    /// Returns whether no session is watched yet.
+    func beginWatching() -> Bool {
         state.withLock { state in
-            guard state.watched == nil else { return false }
-            state.watched = session
-            return true
+            defer { state.isWatching = true }
+            return !state.isWatching
         }
     }
 
-    func endWatching() { state.withLock { $0.watched = nil } }
+    func endWatching() { state.withLock { $0.isWatching = false } }
 }
 
 extension PostgresTable {
@@ -162,11 +159,8 @@ extension PostgresTable {
             if awaited?.id != holder { awaited = (holder, .now + .seconds(rest)) }
             if let holderSession = row[3]?.postgresInteger { watch(holderSession) }
             let patience = min(.seconds(1), ContinuousClock.now.duration(to: awaited?.end ?? .now))
-            switch await leases.wait(for: holder, atMost: max(.milliseconds(1), patience)) {
-            case .ended(.failed(let failure)): return .failed(failure)
-            case .ended(.notStored): return .notNeeded
-            case .ended, .tryAgain: continue
-            }
+            let ending = await leases.wait(for: holder, atMost: max(.milliseconds(1), patience))
+            if let outcome = PostgresLeases.outcome(ending) { return outcome }
         }
     }
 
@@ -179,7 +173,7 @@ extension PostgresTable {
     /// Wakes the waiters as soon as the session of a holder ends, while tasks wait.
     private func watch(_ session: Int64) {
         // Watching occupies a connection of the pool, which waits for the lock. A small pool needs its connections for loads and saves.
-        guard core.limit >= 3, session != core.session, leases.beginWatching(session) else { return }
+        guard core.limit >= 3, session != core.session, leases.beginWatching() else { return }
         Task.detached { [self] in
             defer { leases.endWatching() }
             while leases.waiterCount > 0 {

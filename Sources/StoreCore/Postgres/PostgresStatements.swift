@@ -35,12 +35,13 @@ struct PostgresStatements: Sendable {
 
     // MARK: The tables
 
-    static let columns = (
-        records: "key bytea, name bytea, revision bigint, writer bigint, schema bigint, fetched_at double precision, details bytea, "
+    /// The columns of each table, by the end of its name.
+    static let columns: KeyValuePairs<String, String> = [
+        "": "key bytea, name bytea, revision bigint, writer bigint, schema bigint, fetched_at double precision, details bytea, "
             + "content bytea",
-        state: "single boolean, version integer, head bigint, floor bigint",
-        leases: "key bytea, id bigint, session bigint, expires timestamp with time zone"
-    )
+        "_state": "single boolean, version integer, head bigint, floor bigint",
+        "_leases": "key bytea, id bigint, session bigint, expires timestamp with time zone",
+    ]
 
     /// The channel of a table, in terms of the catalog.
     private static let channel = "'storehouse_' || md5(n.nspname || '.' || c.relname)"
@@ -169,8 +170,8 @@ struct PostgresStatements: Sendable {
                 FROM head LEFT JOIN saved ON true
                 """,
             parameters: [
-                .bytes(row.key), .integer(writer), .integer(row.schema), .double(row.fetchedAt), .init(row.details), .init(row.content),
-                .init(base), .text(channel),
+                .bytes(row.key), .integer(writer), .integer(row.schema), .double(row.fetchedAt), row.details.map { .bytes($0) },
+                row.content.map { .bytes($0) }, base.map { .integer($0) }, .text(channel),
             ])
     }
 

@@ -3,21 +3,15 @@ internal import StoreCore
 
 /// A table: its creation, the order of its changes, and its leases, for any type of content.
 final class PostgresTable: PostgresListener {
-    enum Change: Sendable {
-        /// The record of a key was saved or removed; the key is its JSON.
-        case changed(key: Data, Revision)
-        case removedAll(Revision)
-        case gap
-        /// The changes cannot be followed, for this reason. Reported once, until following works again.
-        case lost(PostgresError)
-    }
-
     let core: PostgresCore
     let statements: PostgresStatements
     /// The random number of this cacher.
     let writer: Int64 = .random(in: 1...Int64.max)
     let leases = PostgresLeases()
-    private let onChange: @Sendable (Change) -> Void
+    /// Receives the changes of others; a key is its JSON.
+    private let onChange: @Sendable (CacherChange<Data>) -> Void
+    /// Receives the reason for which the changes cannot be followed; called once, until following works again.
+    private let onLost: @Sendable (PostgresError) -> Void
     private let state = VisibleMutex(State())
 
     private struct State {
@@ -36,7 +30,10 @@ final class PostgresTable: PostgresListener {
         var retryDelay = Duration.zero
         /// The tasks that wait until the position reaches a number.
         var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
-        var longKeys = LongKeys()
+        /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here,
+        /// unless there are more than the limit: then no further ones are remembered.
+        var longKeys: [String: Data] = [:]
+        var isMissingLongKeys: Bool { longKeys.count > 1_000 }
     }
 
     private enum Phase {
@@ -47,16 +44,11 @@ final class PostgresTable: PostgresListener {
         case failed(PostgresError, until: ContinuousClock.Instant)
     }
 
-    /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here.
-    private struct LongKeys {
-        var keys: [String: Data] = [:]
-        var isIncomplete = false
-        static let limit = 1000
-    }
-
-    init(_ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (Change) -> Void) {
-        self.core = core
-        self.onChange = onChange
+    init(
+        _ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (CacherChange<Data>) -> Void,
+        onLost: @escaping @Sendable (PostgresError) -> Void
+    ) {
+        (self.core, self.onChange, self.onLost) = (core, onChange, onLost)
         statements = PostgresStatements(table: name)
         core.add(self)
     }
@@ -69,24 +61,18 @@ final class PostgresTable: PostgresListener {
 
     /// Ensures that the tables exist and that their changes are followed.
     func attach() async throws(PostgresError) {
-        enum Step { case done, wait(Task<Void, any Error>), fail(PostgresError) }
-        let step = state.withLock { state -> Step in
+        let task = try state.withLock { state throws(PostgresError) -> Task<Void, any Error>? in
             switch state.phase {
-            case .attached: return .done
-            case .attaching(let task): return .wait(task)
-            case .failed(let error, let until) where until > .now: return .fail(error)
+            case .attached: return nil
+            case .attaching(let task): return task
+            case .failed(let error, let until) where until > .now: throw error
             case .new, .failed:
                 let task = Task<Void, any Error>.detached { try await self.connect() }
                 state.phase = .attaching(task)
-                return .wait(task)
+                return task
             }
         }
-        switch step {
-        case .done: return
-        case .fail(let error): throw error
-        case .wait(let task):
-            do { try await task.value } catch { throw error as? PostgresError ?? PostgresError(.server, "\(error)") }
-        }
+        do { _ = try await task?.value } catch { throw error as? PostgresError ?? PostgresError(.server, "\(error)") }
     }
 
     private func connect() async throws {
@@ -161,14 +147,10 @@ final class PostgresTable: PostgresListener {
                 }
                 if version == nil { found[name + "_state"] = nil }
             }
-            let expected = [
-                (name, PostgresStatements.columns.records), (name + "_state", PostgresStatements.columns.state),
-                (name + "_leases", PostgresStatements.columns.leases),
-            ]
-            for (name, columns) in expected {
-                guard let table = found[name], table.columns != columns else { continue }
+            for (end, columns) in PostgresStatements.columns {
+                guard let table = found[name + end], table.columns != columns else { continue }
                 throw PostgresError(
-                    .foreignTable, "opening the table \(name): it has the columns (\(table.columns)); use another name for the cache")
+                    .foreignTable, "opening the table \(name + end): it has the columns (\(table.columns)); use another name for the cache")
             }
             if found.count == 3, let channel = found[name]?.channel {
                 core.setChannel(channel, of: self)
@@ -214,7 +196,7 @@ final class PostgresTable: PostgresListener {
             defer { state.isLossReported = true }
             return !state.isLossReported
         }
-        if isFirst { onChange(.lost(error)) }
+        if isFirst { onLost(error) }
         leases.wakeAll()
         // The grant of a lease waits for notices and must not wait for a connection.
         resumeWaiters { _ in true }
@@ -243,10 +225,10 @@ final class PostgresTable: PostgresListener {
         if writer != self.writer {
             switch parts[0] {
             case "c" where parts.count == 4:
-                if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key: key, revision)) }
+                if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key, revision)) }
             case "d" where parts.count == 4:
-                let (key, isIncomplete) = state.withLock { ($0.longKeys.keys[String(parts[3])], $0.longKeys.isIncomplete) }
-                if let key { onChange(.changed(key: key, revision)) } else if isIncomplete { onChange(.gap) }
+                let (key, isIncomplete) = state.withLock { ($0.longKeys[String(parts[3])], $0.isMissingLongKeys) }
+                if let key { onChange(.changed(key, revision)) } else if isIncomplete { onChange(.gap) }
             case "a": onChange(.removedAll(revision))
             default: break
             }
@@ -289,42 +271,23 @@ final class PostgresTable: PostgresListener {
     /// Remembers a key that is too long for a notice, before it is used.
     func note(_ key: Data) async throws(PostgresError) {
         guard key.count > PostgresStatements.longestNoticedKey else { return }
-        let isKnown = state.withLock { $0.longKeys.isIncomplete || $0.longKeys.keys.values.contains(key) }
+        let isKnown = state.withLock { $0.isMissingLongKeys || $0.longKeys.values.contains(key) }
         guard !isKnown, let digest = try await core.run(PostgresStatements.digest(of: key)).first?.first?.first ?? nil else { return }
-        state.withLock { state in
-            if state.longKeys.keys.count < LongKeys.limit {
-                state.longKeys.keys[digest.postgresText] = key
-            } else {
-                state.longKeys.isIncomplete = true
-            }
-        }
+        state.withLock { $0.longKeys[digest.postgresText] = key }
     }
 }
 
 extension Data {
     /// Decodes hexadecimal digits; `nil` if there are others.
     init?(hexadecimal text: Substring) {
-        guard text.utf8.count.isMultiple(of: 2) else { return nil }
-        self.init(capacity: text.utf8.count / 2)
-        var high: UInt8?
-        for digit in text.utf8 {
-            let value: UInt8
-            switch digit {
-            case 48...57: value = digit - 48
-            case 97...102: value = digit - 87
-            default: return nil
-            }
-            if let first = high {
-                append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
-        }
+        let digits = text.utf8.compactMap { Self.digits.firstIndex(of: $0) }
+        guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+        self.init(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
     }
 
     var hexadecimal: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
     }
+
+    private static let digits = Array("0123456789abcdef".utf8)
 }

@@ -68,26 +68,23 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     /// The number of fetches that wait, for tests.
     var waitingCount: Int { batches.withLock { $0.waitingCount } }
 
-    /// Adds a fetch to the batch that collects keys, or to a new batch.
     private func join(_ param: Param, _ waiter: Batches<Param, Content>.Waiter) throws -> Batches<Param, Content>.Place {
-        let (place, needsTimer, timer) = try batches.withLock { batches in
-            let (place, isFirst, isFull) = try batches.join(param, waiter, limit: limit)
-            return (place, isFirst && !isFull, isFull ? send(place.batch, &batches) : nil)
+        // Read outside the lock, because the time source is the user's.
+        let deadline = time.now.advanced(by: delay)
+        let (place, timer) = try batches.withLock { batches in
+            let (place, isFull) = try batches.join(param, waiter, limit: limit) { startTimer($0, deadline) }
+            return (place, isFull ? send(place.batch, &batches) : nil)
         }
         timer?.cancel()
-        if needsTimer { startTimer(place.batch) }
         return place
     }
 
-    private func startTimer(_ number: Int) {
-        let deadline = time.now.advanced(by: delay)
-        let timer = Task.detached(priority: Task.currentPriority) { [self] in
+    private func startTimer(_ number: Int, _ deadline: MonotonicInstant) -> Task<Void, Never> {
+        Task.detached(priority: Task.currentPriority) { [self] in
             // A canceled sleep means that the batch was sent or abandoned.
             guard (try? await time.sleep(until: deadline)) != nil else { return }
             _ = batches.withLock { send(number, &$0) }
         }
-        let isNeeded = batches.withLock { $0.timerStarted(number, timer) }
-        if !isNeeded { timer.cancel() }
     }
 
     /// Sends the request of a batch unless it was sent or abandoned before. Returns the timer of the batch; the caller cancels it outside
@@ -103,8 +100,8 @@ public final class BatchFetcher<Param: Hashable & Sendable, Content: Sendable>: 
     private func run(_ params: [Param], _ number: Int) async {
         let result: Result<[Param: Content], any Error>
         do { result = .success(try await request(params)) } catch { result = .failure(error) }
-        // Outside the lock, because the content is the user's.
-        batches.withLock { $0.requestEnded(number) }?.end(with: result)
+        // Outside the lock, because the content is the user's. The batch is gone if all its fetches have left.
+        batches.withLock { $0.all.removeValue(forKey: number) }?.end(with: result)
     }
 
     private func leave(_ place: Batches<Param, Content>.Place) {
@@ -125,50 +122,42 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         let member: JointRequest.Member
     }
 
-    private var batches: [Int: Batch<Param, Content>] = [:]
+    var all: [Int: Batch<Param, Content>] = [:]
     private var lastBatch = 0
     private var lastFetch = 0
 
-    var waitingCount: Int { batches.values.reduce(0) { $0 + $1.waitingCount } }
+    var waitingCount: Int { all.values.flatMap(\.members.values).reduce(0) { $0 + $1.count } }
 
-    /// Adds a fetch to the batch that collects keys, or to a new batch. Returns its place, whether the batch is new, and whether it is
-    /// full.
-    mutating func join(_ param: Param, _ waiter: Waiter, limit: Int) throws -> (place: Place, isFirst: Bool, isFull: Bool) {
-        let collecting = batches[lastBatch].flatMap { $0.isCollecting ? $0.request : nil }
+    /// Adds a fetch to the batch that collects keys, or to a new batch with a timer. Returns its place, and whether the batch is full.
+    mutating func join(
+        _ param: Param, _ waiter: Waiter, limit: Int, timer: (Int) -> Task<Void, Never>
+    ) throws -> (place: Place, isFull: Bool) {
+        let collecting = all[lastBatch].flatMap { $0.isCollecting ? $0.request : nil }
         let request = collecting ?? JointRequest()
         let member = try request.join()
         if collecting == nil {
             lastBatch += 1
-            batches[lastBatch] = Batch(request: request)
+            all[lastBatch] = Batch(request: request)
         }
         lastFetch += 1
-        batches[lastBatch]?.add(param, lastFetch, waiter)
-        let isFull = batches[lastBatch].map { $0.params.count >= limit } ?? false
-        return (Place(batch: lastBatch, param: param, number: lastFetch, member: member), collecting == nil, isFull)
+        all[lastBatch]?.add(param, lastFetch, waiter)
+        let isFull = all[lastBatch].map { $0.params.count >= limit } ?? false
+        if collecting == nil, !isFull { all[lastBatch]?.task = timer(lastBatch) }
+        return (Place(batch: lastBatch, param: param, number: lastFetch, member: member), isFull)
     }
 
     /// Ends the collection of keys, starts the request, and returns the timer; does nothing if the collection has ended before.
     mutating func send(_ number: Int, _ start: ([Param], JointRequest) -> Task<Void, Never>) -> Task<Void, Never>? {
-        guard let batch = batches[number], batch.isCollecting else { return nil }
-        batches[number]?.isCollecting = false
-        batches[number]?.task = start(batch.params, batch.request)
+        guard let batch = all[number], batch.isCollecting else { return nil }
+        all[number]?.isCollecting = false
+        all[number]?.task = start(batch.params, batch.request)
         return batch.task
     }
 
-    /// Registers a timer; returns `false` if its batch no longer collects keys.
-    mutating func timerStarted(_ number: Int, _ timer: Task<Void, Never>) -> Bool {
-        guard batches[number]?.isCollecting == true else { return false }
-        batches[number]?.task = timer
-        return true
-    }
-
-    /// Removes the batch of a request; returns `nil` if all its fetches have left.
-    mutating func requestEnded(_ number: Int) -> Batch<Param, Content>? { batches.removeValue(forKey: number) }
-
     /// Removes a fetch, and the batch with its last fetch. The caller cancels the task of the removed batch outside the lock.
     mutating func leave(_ place: Place) -> Batch<Param, Content>? {
-        batches[place.batch]?.remove(place.param, place.number)
-        return batches[place.batch]?.members.isEmpty == true ? batches.removeValue(forKey: place.batch) : nil
+        all[place.batch]?.remove(place.param, place.number)
+        return all[place.batch]?.members.isEmpty == true ? all.removeValue(forKey: place.batch) : nil
     }
 }
 
@@ -184,10 +173,6 @@ private struct Batch<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     private(set) var members: [Param: [Int: Waiter]] = [:]
     /// The timer while the batch collects keys, and then the request.
     var task: Task<Void, Never>?
-
-    init(request: JointRequest) { self.request = request }
-
-    var waitingCount: Int { members.values.reduce(0) { $0 + $1.count } }
 
     mutating func add(_ param: Param, _ number: Int, _ waiter: Waiter) {
         if members[param] == nil { params.append(param) }

@@ -174,14 +174,7 @@ public final class CircuitBreaker: Sendable {
 
     fileprivate func admit() throws -> CircuitMachine.Epoch {
         let now = time.now
-        switch update({ $0.fetchRequested(at: now) }) {
-        case .admitted(let epoch):
-            return epoch
-        case .refused(let error, let remaining):
-            let advice = remaining.map { "retry in \($0.inWords)" } ?? "a trial is running; retry later"
-            throw FetchError(
-                .circuitOpen, "cannot fetch: the origin has failed repeatedly; \(advice)", underlyingError: error, retryAfter: remaining)
-        }
+        return try update { $0.fetchRequested(at: now) }.get()
     }
 
     fileprivate func fetchEnded(_ epoch: CircuitMachine.Epoch, _ outcome: FetchOutcome) {
@@ -199,16 +192,10 @@ extension Origin {
     /// - Parameter breaker: The breaker of the origin, which other fetchers may share.
     /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
     public func guarded(by breaker: CircuitBreaker) -> DecoratedOrigin<Self> {
-        DecoratedOrigin(self, rule: CircuitRule<Param>(breaker: breaker))
-    }
-}
-
-private struct CircuitRule<Param: Hashable & Sendable>: FetchRule {
-    let breaker: CircuitBreaker
-
-    func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void {
-        let epoch = try breaker.admit()
-        return { breaker.fetchEnded(epoch, $0) }
+        DecoratedOrigin(self) { _ in
+            let epoch = try breaker.admit()
+            return { breaker.fetchEnded(epoch, $0) }
+        }
     }
 }
 
@@ -216,7 +203,7 @@ private struct CircuitRule<Param: Hashable & Sendable>: FetchRule {
 struct CircuitMachine: Sendable {
     typealias Epoch = UInt64
 
-    private enum Phase {
+    enum Phase {
         /// The times of the latest consecutive failures, oldest first.
         case closed([MonotonicInstant])
         case open(until: MonotonicInstant)
@@ -224,24 +211,13 @@ struct CircuitMachine: Sendable {
         case halfOpen(trialUntil: MonotonicInstant?)
     }
 
-    enum Decision: Sendable {
-        case admitted(Epoch)
-        case refused((any Error)?, remaining: Duration?)
-    }
-
     let limit: Int
     let window: Duration
     let hold: Duration
     private(set) var epoch: Epoch = 0
-    private var phase = Phase.closed([])
+    private(set) var phase = Phase.closed([])
     /// The failure that opened the breaker.
-    private var failure: (any Error)?
-
-    init(limit: Int, window: Duration, hold: Duration) {
-        self.limit = limit
-        self.window = window
-        self.hold = hold
-    }
+    private(set) var failure: (any Error)?
 
     /// The end of the hold time; `nil` unless the breaker is open.
     var opening: MonotonicInstant? {
@@ -256,18 +232,24 @@ struct CircuitMachine: Sendable {
         }
     }
 
-    mutating func fetchRequested(at now: MonotonicInstant) -> Decision {
+    mutating func fetchRequested(at now: MonotonicInstant) -> Result<Epoch, FetchError> {
         switch phase {
         case .closed:
-            return .admitted(epoch)
+            return .success(epoch)
         case .open(let end) where now < end:
-            return .refused(failure, remaining: now.duration(to: end))
+            return .failure(refusal(now.duration(to: end)))
         case .halfOpen(let end?) where now < end:
-            return .refused(failure, remaining: nil)
+            return .failure(refusal(nil))
         case .open, .halfOpen:
             move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
-            return .admitted(epoch)
+            return .success(epoch)
         }
+    }
+
+    private func refusal(_ remaining: Duration?) -> FetchError {
+        let advice = remaining.map { "retry in \($0.inWords)" } ?? "a trial is running; retry later"
+        return FetchError(
+            .circuitOpen, "cannot fetch: the origin has failed repeatedly; \(advice)", underlyingError: failure, retryAfter: remaining)
     }
 
     mutating func fetchEnded(_ fetchEpoch: Epoch, _ outcome: FetchOutcome, at now: MonotonicInstant) {

@@ -21,9 +21,9 @@ public struct DecoratedOrigin<Base: Origin>: Origin {
     public typealias Content = Base.Content
 
     private let base: Base
-    private let rule: any FetchRule<Base.Param>
+    private let rule: FetchRule<Base.Param>
 
-    init(_ base: Base, rule: any FetchRule<Base.Param>) {
+    init(_ base: Base, rule: @escaping FetchRule<Base.Param>) {
         self.base = base
         self.rule = rule
     }
@@ -47,7 +47,7 @@ public struct DecoratedOrigin<Base: Origin>: Origin {
     private func perform<Response: Sendable>(
         _ request: OriginRequest<Base.Param>, _ fetch: () async throws -> Response
     ) async throws -> Response {
-        let end = try rule.admit(request)
+        let end = try rule(request)
         do {
             let response = try await fetch()
             // A response after the time limit is too late.
@@ -91,7 +91,7 @@ extension DecoratedOrigin: LiveFetcher where Base: LiveFetcher {
     /// - Returns: The values of one connection; they throw ``FetchError`` if the rule refuses it.
     public func values(param: Base.Param, after last: Validator?) -> some AsyncSequence<Base.Values.Element, any Error> {
         DecoratedValues {
-            let end = try rule.admit(.content(param, revalidating: last))
+            let end = try rule(.content(param, revalidating: last))
             return (base.values(param: param, after: last), end)
         }
     }
@@ -138,13 +138,8 @@ private var endedWithoutValue: StoreError {
         "following the origin: its stream ended before its first value; let it throw if the connection is lost")
 }
 
-/// A rule about which fetches reach the origin.
-protocol FetchRule<Param>: Sendable {
-    associatedtype Param: Hashable & Sendable
-
-    /// Admits a fetch, or throws a `FetchError`. The returned closure is called once, when the fetch has ended.
-    func admit(_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
-}
+/// Admits a fetch, or throws a `FetchError`. The returned closure is called once, when the fetch has ended.
+typealias FetchRule<Param: Hashable & Sendable> = @Sendable (_ request: OriginRequest<Param>) throws -> (FetchOutcome) -> Void
 
 /// The outcome of a fetch, as far as it matters to a rule.
 enum FetchOutcome: Sendable {

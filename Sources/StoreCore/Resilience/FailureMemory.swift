@@ -24,12 +24,13 @@ extension Origin {
     public func rememberingFailures(
         for duration: Duration, limit: Int = 10_000, time: some TimeSource = .system
     ) -> DecoratedOrigin<Self> {
-        DecoratedOrigin(self, rule: FailureMemory<Param>(duration: duration, limit: limit, time: time))
+        let memory = FailureMemory<Param>(duration: duration, limit: limit, time: time)
+        return DecoratedOrigin(self) { try memory.admit($0) }
     }
 }
 
 /// The failures of the last fetches, by request (C19).
-private final class FailureMemory<Param: Hashable & Sendable>: FetchRule {
+private final class FailureMemory<Param: Hashable & Sendable>: Sendable {
     private let duration: Duration
     private let time: any TimeSource
     private let failures: VisibleMutex<FailureTable<OriginRequest<Param>>>
@@ -74,17 +75,14 @@ private struct Failure: Sendable {
     let error: any Error
     let instant: MonotonicInstant
     let deadline: MonotonicInstant
+    /// The number of its last use.
+    var use = 0
 }
 
 /// A bounded number of failures, of which the least recently used is forgotten first.
 private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
-    private struct Entry: Sendable {
-        var failure: Failure
-        var use: Int
-    }
-
     private let limit: Int
-    private var entries: [Subject: Entry] = [:]
+    private var entries: [Subject: Failure] = [:]
     /// The uses in their order, oldest first. A use that is not the last one of its entry is skipped.
     private var uses: ArraySlice<(subject: Subject, number: Int)> = []
     private var lastUse = 0
@@ -93,20 +91,20 @@ private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
 
     /// Returns the failure of a request before its deadline, which counts as a use.
     mutating func use(_ subject: Subject, at now: MonotonicInstant) -> Failure? {
-        guard let entry = entries[subject], now < entry.failure.deadline else { return nil }
+        guard let failure = entries[subject], now < failure.deadline else { return nil }
         let number = recordUse(of: subject)
         entries[subject]?.use = number
-        return entry.failure
+        return failure
     }
 
     /// Adds a failure, and returns the replaced failure and the forgotten one.
     mutating func insert(_ failure: Failure, for subject: Subject) -> [Failure] {
-        var dropped: [Failure] = []
-        let number = recordUse(of: subject)
-        if let old = entries.updateValue(Entry(failure: failure, use: number), forKey: subject) { dropped.append(old.failure) }
+        var failure = failure
+        failure.use = recordUse(of: subject)
+        var dropped = entries.updateValue(failure, forKey: subject).map { [$0] } ?? []
         while entries.count > limit, let oldest = uses.popFirst() {
             guard entries[oldest.subject]?.use == oldest.number else { continue }
-            if let old = entries.removeValue(forKey: oldest.subject) { dropped.append(old.failure) }
+            if let old = entries.removeValue(forKey: oldest.subject) { dropped.append(old) }
         }
         return dropped
     }
@@ -115,7 +113,7 @@ private struct FailureTable<Subject: Hashable & Sendable>: Sendable {
     mutating func remove(_ subject: Subject) -> Failure? {
         let removed = entries.removeValue(forKey: subject)
         if entries.isEmpty { uses = [] }
-        return removed?.failure
+        return removed
     }
 
     private mutating func recordUse(of subject: Subject) -> Int {

@@ -41,7 +41,6 @@ public enum CacherContract {
         await check.removal()
         await check.saves()
         await check.concurrency()
-        await check.ages()
         let records = await check.saveAll()
         check.cacher = try await open()
         await check.expect(records, "a cacher that is opened again")
@@ -68,7 +67,6 @@ public enum CacherContract {
     }
 }
 
-/// The keys without those that occur twice, in their order.
 private func unique<Key: Hashable>(_ keys: [Key]) -> [Key] {
     var seen: Set<Key> = []
     return keys.filter { seen.insert($0).inserted }
@@ -79,7 +77,6 @@ extension StoreError.Code {
     public static let contractBroken = StoreError.Code(rawValue: "contractBroken")
 }
 
-/// The broken rules, in the order in which they were found.
 private final class BrokenRules: Sendable {
     private let lines = WatchedState<[String]>([])
 
@@ -145,22 +142,20 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
             _ = await broken.attempt("remove of a missing key") { try await cacher.remove(param: key) }
         }
         if cacher.expiry != cacher.expiry { broken.note("expiry changes: a store reads it once") }
+        var record = Record(content: contents[0], fetchedAt: date, freshness: .fresh(for: .seconds(1)))
+        record.isInvalidated = true
+        if !cacher.needsRefresh(record, param: keys[0], now: date) { broken.note("needsRefresh is false for an invalidated record") }
     }
 
     func records() async {
-        for (name, record) in samples {
+        let others = contents.map { (name: "each of the contents", record: Record(content: $0, fetchedAt: date)) }
+        for (name, record) in samples + others {
             guard await broken.attempt("save", { try await cacher.save(record, param: keys[0]) }) != nil else { continue }
             await expect([keys[0]: record], "load after save, which must return \(name)")
-        }
-        for content in contents {
-            let record = Record(content: content, fetchedAt: date)
-            _ = await broken.attempt("save", { try await cacher.save(record, param: keys[0]) })
-            await expect([keys[0]: record], "load after save, for each of the contents")
         }
         _ = await saveAll()
     }
 
-    /// Saves a different record for each key.
     func saveAll() async -> [Checked.Param: Record] {
         var saved: [Checked.Param: Record] = [:]
         for (number, key) in keys.enumerated() {
@@ -236,12 +231,6 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
         }
     }
 
-    func ages() async {
-        var record = Record(content: contents[0], fetchedAt: date, freshness: .fresh(for: .seconds(1)))
-        record.isInvalidated = true
-        if !cacher.needsRefresh(record, param: keys[0], now: date) { broken.note("needsRefresh is false for an invalidated record") }
-    }
-
     func emptying() async {
         _ = await broken.attempt("removeAll") { try await cacher.removeAll() }
         await expect(Dictionary(uniqueKeysWithValues: keys.map { ($0, nil) }), "load after removeAll")
@@ -291,7 +280,6 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
         await emptying()
     }
 
-    /// Waits for a change in what a user was told.
     private func wait(_ user: SharedUser<Shared>, _ rule: String, until isDone: @escaping @Sendable ([CacherChange<Shared.Param>]) -> Bool)
         async
     {

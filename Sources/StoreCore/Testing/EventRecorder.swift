@@ -68,13 +68,9 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
         var (seen, matching) = (0, 0)
         while matching < count {
             let known = seen
-            let events = try await delivered.wait(wait, history: Self.history) { $0.count > known ? $0 : nil }
+            let events = try await delivered.wait(wait, history: { _ in self.events.map(\.description) }) { $0.count > known ? $0 : nil }
             matching += events[known...].count(where: predicate)
             seen = events.count
         }
-    }
-
-    private static func history(_ events: [StoreEvent<Param>]) -> [String] {
-        events.sorted { $0.number < $1.number }.map(\.description)
     }
 }

@@ -35,7 +35,7 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
 
     private func callClosure(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
-            state.update { $0.noteUnanswered(request.number) }
+            state.update { _ = $0.unanswered.insert(request.number) }
             var error = StoreError(
                 .unscriptedRequest,
                 "answering fetch \(request.number), \(request.request): the script has no answer left;"

@@ -25,7 +25,6 @@ public final class ManualStates<Content: Sendable>: Sendable {
         var joined = 0
         var isFinished = false
 
-        /// The current state, then one line per observer in the order in which they joined.
         var history: [String] {
             let state = current.map { "current state: \($0.summary)" } ?? "no state was sent"
             return [state]

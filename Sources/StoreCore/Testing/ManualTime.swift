@@ -31,14 +31,12 @@ public final class ManualTime: TimeSource {
         var now: MonotonicInstant
         /// The wall-clock time at which the monotonic clock shows zero.
         var wallOrigin: Date
-        /// The sleeping tasks, each with its deadline.
         var sleepers = Sleepers()
 
         var date: Date { wallOrigin.addingTimeInterval(MonotonicInstant.zero.duration(to: now).timeInterval) }
 
         var nextDeadline: MonotonicInstant? { sleepers.all.lazy.map(\.tag).min() }
 
-        /// One line per sleeper, in the order in which they began to sleep.
         var history: [String] { sleepers.all.map { "a task sleeps for another \(now.duration(to: $0.tag).inWords)" } }
 
         /// Removes the sleepers with a passed deadline, ordered by deadline and then by the start of their sleep.

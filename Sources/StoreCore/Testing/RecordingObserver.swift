@@ -162,7 +162,6 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         recording.update { $0.position = max($0.position, count) }
     }
 
-    /// Waits until `isThere` returns `true`, and returns all states.
     private func more(
         _ wait: TestWait, until isThere: @escaping @Sendable (Recording) -> Bool
     ) async throws -> [LoadingState<Content>] {

@@ -25,7 +25,7 @@ extension ScriptedOrigin {
     /// - Parameter answers: One answer for each fetch that leaves the gate, in this order. The fetcher's closure is called only after all
     ///   answers are used.
     public func enqueue(_ answers: ScriptedAnswer<Content>...) {
-        script.state.update { $0.enqueue(answers) }
+        script.state.update { $0.answers += answers }
     }
 
     /// The behavior of a fetch whose task is canceled; a change applies to later cancellations.
@@ -40,7 +40,7 @@ extension ScriptedOrigin {
 extension ScriptedOrigin {
     /// Closes the gate: every later fetch is recorded and then held.
     public func hold() {
-        script.state.update { $0.hold() }
+        script.state.update { $0.isHolding = true }
     }
 
     /// Opens the gate: the held fetches continue and receive the script's answers in the order in which they began.

@@ -8,7 +8,6 @@
 
 // Each function with its result, name and parameters.
 #define PQ_FUNCTIONS(F)                                                                                                                \
-    F(int, PQlibVersion, (void))                                                                                                       \
     F(void *, PQconninfoParse, (const char *, char **))                                                                                \
     F(void, PQconninfoFree, (void *))                                                                                                  \
     F(PGconn *, PQconnectStartParams, (const char *const *, const char *const *, int))                                                 \
@@ -94,8 +93,6 @@ int pq_open(const char *path) {
     pthread_mutex_unlock(&open_lock);
     return result;
 }
-
-int pq_version(void) { return pq.PQlibVersion(); }
 
 char *pq_check(const char *url) {
     char *message = NULL;

@@ -4,7 +4,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// A value, the end of the stream for `nil`, or its error.
     typealias Passage = Result<LiveValue<Content>?, any Error>
 
-    /// A connection that has not ended.
     struct Line: Sendable {
         var isCancelled = false
         /// Set while the store waits for a value.
@@ -22,11 +21,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     var refusal: (any Error)?
     let cancellation: ScriptedCancellation
 
-    init(cancellation: ScriptedCancellation) {
-        self.cancellation = cancellation
-    }
-
-    /// One line per connection, oldest first.
     var history: [String] {
         connections.map { connection in
             let phase =
@@ -38,7 +32,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
     }
 
-    /// Records a connection, and returns its number.
     mutating func begin(_ param: Param, _ last: Validator?) -> Int {
         let number = connections.count + 1
         connections.append(ScriptedConnection(number: number, param: param, last: last))
@@ -48,7 +41,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     mutating func end(_ number: Int) { lines[number] = nil }
 
-    /// The store requests the next value; returns whether it has to wait.
     mutating func request(_ number: Int, _ suspension: Suspension) -> Bool {
         lines[number]?.isAccepting = false
         guard let line = lines[number], line.passage == nil, !line.isCancelled || cancellation == .ignored else { return false }
@@ -56,7 +48,6 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return true
     }
 
-    /// Returns the value, end, or error that the store has waited for.
     mutating func take(_ number: Int) -> Passage {
         let passage = lines[number]?.passage ?? .failure(CancellationError())
         lines[number]?.passage = nil

@@ -6,7 +6,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The way in which a fetch leaves the gate; `nil` instead of an answer makes the fetch call the script's closure.
     typealias Passage = Result<Answer?, any Error>
 
-    /// A fetch that has begun and not ended.
     private struct Flight {
         var isCancelled = false
         /// `nil` while the fetch is held at the gate.
@@ -27,13 +26,12 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     private(set) var requests: [ScriptedRequest<Param>] = []
-    /// The fetches for which the script had no answer left.
-    private var unanswered: Set<Int> = []
+    var unanswered: Set<Int> = []
     private(set) var endedCount = 0
     private(set) var cancelledCount = 0
     var cancellation: ScriptedCancellation
-    private var answers: [Answer]
-    private var isHolding = false
+    var answers: [Answer]
+    var isHolding = false
     /// The running fetches, by the numbers of their requests.
     private var flights: [Int: Flight] = [:]
 
@@ -46,10 +44,8 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     func isHeld(_ number: Int) -> Bool { flights[number].map { $0.passage == nil } ?? false }
 
-    /// The numbers of the held fetches, oldest first.
     var held: [Int] { flights.filter { $0.value.passage == nil }.keys.sorted() }
 
-    /// One line per request, oldest first, with the phase of its fetch.
     var history: [String] {
         requests.map { request in
             let phase =
@@ -65,13 +61,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    mutating func noteUnanswered(_ number: Int) { unanswered.insert(number) }
-
-    mutating func enqueue(_ more: [Answer]) { answers += more }
-
-    mutating func hold() { isHolding = true }
-
-    /// Records a new fetch, which passes the gate or is held there, and returns its number.
     mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
         let number = requests.count + 1
         requests.append(ScriptedRequest(number: number, request: request))
@@ -93,7 +82,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return passage
     }
 
-    /// Cancels a fetch; has no effect after the fetch ends.
     mutating func cancel(_ number: Int) -> Release? {
         guard let flight = flights[number], !flight.isCancelled else { return nil }
         flights[number]?.isCancelled = true
@@ -113,13 +101,11 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return held.compactMap { release($0, with: nil) }
     }
 
-    /// Releases a held fetch, with a given answer or the script's next answer.
     mutating func release(_ number: Int, with answer: Answer?) -> Release? {
         guard isHeld(number) else { return nil }
         let answer = answer ?? (answers.isEmpty ? nil : answers.removeFirst())
         return flights[number]?.leave(.success(answer))
     }
 
-    /// Returns whether the fetch with this number has reached the gate and left it.
     func hasPassed(_ number: Int) -> Bool { number <= requests.count && !isHeld(number) }
 }

@@ -7,9 +7,8 @@ internal import StoreCore
 /// A pause in which no task runs counts for at most a second, for example while other tests block all threads of the pool. The awaited
 /// condition has had no chance meanwhile.
 final class TestWait: Sendable {
-    /// The awaited condition, such as `2 sleepers`.
     private let subject: String
-    private let timeout: Duration
+    fileprivate let timeout: Duration
     /// The rest of the timeout, on a clock that stops while the machine sleeps, and the time of the last count.
     private let rest: Lock<(duration: Duration, counted: SuspendingClock.Instant)>
     private let fileID: String
@@ -36,18 +35,12 @@ final class TestWait: Sendable {
         }
     }
 
-    func timeoutError(history: [String]) -> StoreError {
-        error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
-    }
-
-    /// Returns an error that names the wait, the reason for its failure, and the history so far, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         var error = StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
         error.keepsLineBreaks = true
         return error
     }
 
-    /// Returns the newest 100 lines, numbered from 1.
     private static func numbered(_ lines: [String]) -> String {
         guard !lines.isEmpty else { return " nothing" }
         let left = max(0, lines.count - 100)
@@ -69,7 +62,8 @@ extension WatchedState {
             do {
                 return try await self.wait(timeout: min(wait.remaining(), TestWait.part), until: condition)
             } catch is WaitTimedOut {
-                if wait.remaining() == .zero { throw wait.timeoutError(history: history(current)) }
+                guard wait.remaining() == .zero else { continue }
+                throw wait.error(.waitTimedOut, "nothing matched within \(wait.timeout.inWords)", history: history(current))
             }
         }
     }

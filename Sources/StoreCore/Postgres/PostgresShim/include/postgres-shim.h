@@ -21,9 +21,9 @@ typedef struct pgNotify {
 } PGnotify;
 
 // ConnStatusType, PostgresPollingStatusType, ExecStatusType and PGVerbosity.
-enum { PQ_CONNECTION_OK = 0, PQ_CONNECTION_BAD = 1 };
+enum { PQ_CONNECTION_BAD = 1 };
 enum { PQ_POLLING_FAILED = 0, PQ_POLLING_READING = 1, PQ_POLLING_WRITING = 2, PQ_POLLING_OK = 3 };
-enum { PQ_EMPTY_QUERY = 0, PQ_COMMAND_OK = 1, PQ_TUPLES_OK = 2, PQ_BAD_RESPONSE = 5, PQ_NONFATAL_ERROR = 6, PQ_FATAL_ERROR = 7 };
+enum { PQ_EMPTY_QUERY = 0, PQ_COMMAND_OK = 1, PQ_TUPLES_OK = 2 };
 enum { PQ_ERRORS_VERBOSE = 2 };
 /// The field of a result's error that holds the SQLSTATE.
 enum { PQ_DIAG_SQLSTATE = 'C', PQ_DIAG_MESSAGE = 'M' };
@@ -32,8 +32,6 @@ enum { PQ_DIAG_SQLSTATE = 'C', PQ_DIAG_MESSAGE = 'M' };
 ///
 /// `path` names a library to load instead of the system's. Returns 1 on success.
 int pq_open(const char *_Nullable path);
-/// The version, such as 150014.
-int pq_version(void);
 
 /// Checks a URL or a list of parameters; returns NULL if it is well-formed, else a message to release with `pq_free`.
 char *_Nullable pq_check(const char *url);
