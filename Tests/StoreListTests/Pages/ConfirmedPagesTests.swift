@@ -191,6 +191,16 @@ struct ConfirmedPagesTests {
         #expect(try await list.requireData() == (scope == .firstPage ? [1, 2] : [1, 102, 3]))
     }
 
+    @Test func `C25: a store without pages asks for no confirmation of a list with several pages`() async throws {
+        let (shelf, cacher) = (Shelf(), MemoryCacher<Int, [Int]>())
+        let list = PaginationStore(cacher: cacher, fetcher: shelf.fetcher, identity: .none)[1]
+        _ = try await list.requireData()
+        #expect(await list.requestNextData() == .loaded)
+        let store = Store(
+            cacher: cacher, fetcher: ScriptedFetcher<Int, [Int]> { $0.validator == nil ? .success([7]) : .notModified() })
+        #expect(try await store[1].requireData(from: .origin) == [7])
+    }
+
     @Test func `C25: a list with damaged page sizes is fetched anew`() async throws {
         let shelf = Shelf()
         let cacher = MemoryCacher<Int, [Int]>()
