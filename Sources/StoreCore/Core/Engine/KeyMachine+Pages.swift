@@ -365,7 +365,8 @@ extension KeyMachine {
             pages.next = min(pages.next, window - 1)
             pages.prev = min(pages.prev, window - 1 - pages.next)
         }
-        return pages
+        // A one-way list begins with its initial page, even if its record comes from a two-way one.
+        return rules.isTwoWay ? pages : PageCounts(next: pages.next)
     }
 
     /// Drops pages of a full list at the end opposite a page that is about to be added.
