@@ -153,8 +153,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         defer { filling?.cancel() }
         await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage)) { state in
             switch state {
-            case .completed(content: let rows, let next, let previous) where rows.isEmpty && filling == nil:
-                guard next.canRequestAdditionalData || previous.canRequestAdditionalData else { return }
+            case .completed(content: let rows, let next, let previous) where rows.isEmpty:
+                guard filling == nil, next.canRequestAdditionalData || previous.canRequestAdditionalData else { return }
                 filling = Task {
                     // One direction after the other: no previous page is needed if a next one adds an element.
                     for direction in PageDirection.allCases where !Task.isCancelled {
@@ -163,7 +163,6 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
                         if isLoaded, !list.engine.hasEmptyPage(direction, of: list.key) { return }
                     }
                 }
-            case .completed(content: let rows, next: _, prev: _) where rows.isEmpty: break
             case .error: break
             case .completed, .loading:
                 filling?.cancel()
