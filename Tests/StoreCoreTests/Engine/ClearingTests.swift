@@ -69,6 +69,17 @@ struct ClearingTests {
         #expect(bench.cacher.record(of: 1)?.content == 1)
     }
 
+    @Test func `C6: a record that a failed clear() has left behind does not return with a load by its cacher`() async throws {
+        let backing = GatedCacher<Int, Int>()
+        let cacher = TieredCacher(over: backing)
+        let store = Store(cacher: cacher) { _ in 2 }
+        await store[1].update(1)
+        backing.fail(.removeAll)
+        await #expect(throws: StoreError.self) { try await store.clear() }
+        #expect(try await cacher.load(param: 1)?.content == 1)
+        #expect(await store[1].getData(from: .cache) == nil)
+    }
+
     @Test(arguments: Backing.withCacher)
     func `C6: canceling the caller of clear() does not stop the clearing`(_ backing: Backing) async throws {
         let bench = Bench(backing)

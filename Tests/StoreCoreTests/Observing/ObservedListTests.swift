@@ -137,6 +137,17 @@ struct ObservedListTests {
         await task.cancelAndWait()
     }
 
+    @Test func `V3: a list that has lost all of its rows loads its pages again`() async throws {
+        let lists = PaginationStore(cacher: MemoryCacher<String, [Row]>(), fetcher: empty(before: 1), time: ManualTime())
+        let list = ObservedList<Row>()
+        let task = Task { await list.follow(lists["a"]) }
+        for id in 1...3 {
+            try await until("row \(id) is shown") { list.content?.map(\.id) == [id] }
+            await lists["a"].update { $0 = [] }
+        }
+        await task.cancelAndWait()
+    }
+
     @Test func `V3: an empty list requests no previous page as long as there are next pages`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Row> { request in
             let page = request.pageKey.flatMap { Int($0) } ?? 0

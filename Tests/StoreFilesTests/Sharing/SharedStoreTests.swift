@@ -57,6 +57,24 @@ struct SharedStoreTests {
 
     // MARK: Changes arrive
 
+    @Test func `C13, D1: a page request is repeated for a list that another process has saved`() async throws {
+        func list(_ fetcher: ScriptedPaginationFetcher<Int, Int>) -> PaginationStoreFlowable<Int, Int> {
+            PaginationStore(cacher: FileCacher<Int, [Int]>(directory: place.url, sharing: .processes), fetcher: fetcher)[1]
+        }
+        let fetcher = ScriptedPaginationFetcher<Int, Int> { .page([$0.pageKey.flatMap { Int($0) } ?? 0], nextKey: "1") }
+        let (a, b) = (list(fetcher), list(ScriptedPaginationFetcher()))
+        let observer = try await observeCompleted(a.publish())
+        fetcher.hold()
+        let page = Task { await a.requestNextData() }
+        try await fetcher.started(count: 2)
+        await b.update([5], nextKey: "6", prevKey: nil)
+        try await fetcher.started(count: 3)
+        fetcher.release()
+        #expect(await page.value == .loaded)
+        try await observer.next { $0.content == [5, 6] }
+        #expect(fetcher.requests.map(\.pageKey) == [nil, "1", "6"])
+    }
+
     @Test func `C6, D3: reads, changes, clearing and invalidations side by side leave the store working`() async throws {
         let fetcher = ScriptedFetcher<Int, Int> { _ in
             try? await Task.sleep(for: .milliseconds(.random(in: 0..<4)))

@@ -97,6 +97,20 @@ struct ConfirmedPagesTests {
         #expect(try await list.requireData() == [0, Int(keys.expected)])
     }
 
+    @Test(arguments: [false, true])
+    func `C25: a refresh forgets the failure of a page, whether the first page is confirmed or new`(_ confirms: Bool) async throws {
+        let fetcher = Fetcher { request in
+            if request.pageKey != nil { return .failure(Offline()) }
+            return confirms && request.validator != nil ? .notModified() : .page([1], nextKey: "n", validator: Validator(entityTag: "a"))
+        }
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher)[1]
+        let observer = try await observeCompleted(list.publish())
+        #expect(await list.requestNextData() == .failed(Offline()))
+        try await observer.next { if case .completed(content: _, next: .error, prev: _) = $0 { true } else { false } }
+        await list.refresh()
+        try await observer.next { $0 == .completed(content: [1], next: .fixed(canRequestAdditionalData: true), prev: .none) }
+    }
+
     @Test func `C25: a confirmed list of one page stays, and is dated anew`() async throws {
         let (shelf, time) = (Shelf(), ManualTime())
         let list = lists(shelf, expiry: .after(.seconds(60)), time: time)[1]
@@ -168,6 +182,16 @@ struct ConfirmedPagesTests {
         // The row of the first page is not what the origin would confirm.
         #expect(fetcher.requests.allSatisfy { $0.validator == nil })
         #expect(try await list.requireData() == (scope == .firstPage ? [1, 2] : [1, 102, 3]))
+    }
+
+    @Test func `C25: a store without pages asks for no confirmation of a list with several pages`() async throws {
+        let (shelf, cacher) = (Shelf(), MemoryCacher<Int, [Int]>())
+        let list = PaginationStore(cacher: cacher, fetcher: shelf.fetcher, identity: .none)[1]
+        _ = try await list.requireData()
+        #expect(await list.requestNextData() == .loaded)
+        let store = Store(
+            cacher: cacher, fetcher: ScriptedFetcher<Int, [Int]> { $0.validator == nil ? .success([7]) : .notModified() })
+        #expect(try await store[1].requireData(from: .origin) == [7])
     }
 
     @Test func `C25: a list with damaged page sizes is fetched anew`() async throws {

@@ -204,6 +204,20 @@ struct PageWindowTests {
         #expect(try await list.requireData() == Book.rows(0...4))
     }
 
+    @Test(arguments: PageDirection.allCases)
+    func `C13, C18: a one-way store fetches a saved window from the initial page on`(_ direction: PageDirection) async throws {
+        let (book, cacher) = (Book(bookmark: 5), MemoryCacher<Int, [Row]>())
+        let window = lists(book.fetcher, pages: 2, cacher: cacher)[1]
+        _ = try await window.requireData()
+        await page(window, direction, times: 2)
+        let fetcher = PaginationClosureFetcher<Int, Row> { _, key in
+            let page = key.flatMap { Int($0) } ?? 5
+            return Page(Book.rows(page...page, edition: 1), nextKey: "\(page + 1)")
+        }
+        let list = PaginationStore(cacher: cacher, fetcher: fetcher)[1]
+        #expect(try await list.requireData(from: .origin) == Book.rows(5...6, edition: 1))
+    }
+
     @Test func `C18: an element that the new page repeats stays in the list, although its page is dropped`() async throws {
         let book = Book(repeating: 2)
         let list = lists(book.fetcher, pages: 1)[1]

@@ -299,10 +299,8 @@ extension History {
             // A confirmation without a lifetime keeps that of the content.
             record.lifetime = lifetime ?? record.lifetime
             record.deadline = (record.lifetime ?? model.rules.lifetime).map { model.now + $0 }
-            let isPart = record.pages.count > 1
             record.keepInitialPage()
             (record.isInvalidated, record.fetchedAt, record.isNeverValid) = (false, model.now, record.lifetime == 0)
-            if isPart { for direction in PageDirection.allCases { model[key].sides[direction]?.hasFailed = false } }
             model.fetched(key, record, confirms: true)
             world.origin.answer(key, nil, with: .success(OriginResponse(.notModified(freshness))))
             return try await settle("fetch of \(key) returns not modified, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")

@@ -296,7 +296,7 @@ extension HistoryModel {
         if let record {
             if self[key].pendingKeys != nil, !confirms { self[key].pendingKeys = .ignore }
             if !confirms { self[key].patches.removeAll(where: \.isConfirmed) }
-            accept(key, record, confirms: confirms)
+            accept(key, record)
             if !confirms { self[key].owesFetch = false }
             let revision = self[key].revision
             answerReaders(key)

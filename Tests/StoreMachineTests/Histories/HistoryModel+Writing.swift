@@ -3,12 +3,12 @@ import StoreCore
 // Changes and mutations.
 
 extension HistoryModel {
-    mutating func accept(_ key: Int, _ record: Record, confirms: Bool = false) {
+    mutating func accept(_ key: Int, _ record: Record) {
         self[key].accepted = record
         self[key].changes += 1
         self[key].refetches = rules.refetchesOnExpiry && isValid(key)
         self[key].heldOffUntil = nil
-        if !confirms { for direction in PageDirection.allCases { self[key].sides[direction]?.hasFailed = false } }
+        for direction in PageDirection.allCases { self[key].sides[direction]?.hasFailed = false }
         acceptedContentChanged(key)
     }
 

@@ -58,11 +58,11 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
         _ = table.trim(count: max(0, count), cost: max(0, cost))
     }
 
-    /// Returns the record from memory or, on a miss, from the backing cacher.
+    /// Returns the record from memory or, on a miss, from the backing cacher; keeps that record in memory unless a store uses this cacher.
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         if let entry = table.entry(of: param) { return entry.record }
         guard let record = try await backing.load(param: param) else { return nil }
-        _ = table.put(param, record, deadline: .min)
+        if !table.isFilledByStore.withLock({ $0 }) { _ = table.put(param, record, deadline: .min) }
         return record
     }
 

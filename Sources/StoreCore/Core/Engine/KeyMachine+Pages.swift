@@ -275,10 +275,10 @@ extension KeyMachine {
 
     // MARK: Confirmations
 
-    /// The validator of the list's initial page; `nil` if a confirmation of that page could not be applied to the list (C25).
+    /// The validator of the record; `nil` if a confirmation of a list's initial page could not be applied to the content (C25).
     var confirmableValidator: Validator? {
         guard let record = book.held?.record, let validator = record.validator else { return nil }
-        return rules.isList && record.details?.fields.pages != nil && initialPage(of: record) == nil ? nil : validator
+        return record.details?.fields.pages != nil && initialPage(of: record) == nil ? nil : validator
     }
 
     /// Reduces a list to its initial page, which the origin has confirmed.
@@ -365,7 +365,8 @@ extension KeyMachine {
             pages.next = min(pages.next, window - 1)
             pages.prev = min(pages.prev, window - 1 - pages.next)
         }
-        return pages
+        // A one-way list begins with its initial page, even if its record comes from a two-way one.
+        return rules.isTwoWay ? pages : PageCounts(next: pages.next)
     }
 
     /// Drops pages of a full list at the end opposite a page that is about to be added.

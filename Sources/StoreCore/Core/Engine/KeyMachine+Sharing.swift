@@ -208,7 +208,7 @@ extension KeyMachine {
         saving.next = nil
         if origin.isStreaming { keepValue() }
         desk.forceRefreshPending = false
-        supersedePages(&transition)
+        interruptPages(&transition)
         book.epoch = transition.tickets.next()
         // An expired record that is newer than the held one is the result of a fetch, so another fetch would return nothing newer.
         let isNewer = newer.record.fetchedAt > book.held?.record.fetchedAt ?? .distantPast

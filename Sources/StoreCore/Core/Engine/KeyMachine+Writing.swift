@@ -150,12 +150,8 @@ extension KeyMachine {
             book.held?.exchange(with: &accepted)
             transition.discarded.append((consume accepted).record.content)
         }
-        if keepingContent {
-            forgetFailure(into: &transition.leftovers)
-        } else {
-            contentReplaced()
-            forgetFailures(into: &transition.leftovers)
-        }
+        if !keepingContent { contentReplaced() }
+        forgetFailures(into: &transition.leftovers)
         acceptedContentChanged(change, &transition)
         if desk.invalidatePending { settleInvalidation(&transition) }
     }

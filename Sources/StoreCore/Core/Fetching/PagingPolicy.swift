@@ -12,7 +12,7 @@ public struct PagingPolicy: Hashable, Sendable {
     ///
     /// A page that is added at one end of a full list drops the page at the other end. The key of the dropped page becomes the page key of
     /// that end, so that the page can be requested again. A page whose key is unknown stays, because it could not be requested again.
-    /// Empty pages do not count.
+    /// A page that arrives without elements does not count. A page that a change empties counts as long as it lies between other pages.
     public let maximumPages: Int
 
     /// Creates rules that limit the number of pages.

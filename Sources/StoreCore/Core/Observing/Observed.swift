@@ -143,7 +143,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     ///
     /// An empty list has no row that could request a page. The model therefore requests the next pages of an empty list, or else its
     /// previous pages, by the rules of ``loadNext()``. It stops when a page adds an element, and after 20 pages in each direction. It may
-    /// begin again once the list is loading again.
+    /// begin again once the list has had an element or is loading again.
     ///
     /// - Parameter list: The handle on the list. The model holds it only during the call.
     public func follow<Param, Element>(_ list: PaginationStoreFlowable<Param, Element>) async where Content == [Element] {
@@ -153,8 +153,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         defer { filling?.cancel() }
         await follow(list.publish(), Following(key: key, state: list.list.stateInMemory, requestPage: requestPage)) { state in
             switch state {
-            case .completed(content: let rows, let next, let previous) where rows.isEmpty && filling == nil:
-                guard next.canRequestAdditionalData || previous.canRequestAdditionalData else { return }
+            case .completed(content: let rows, let next, let previous) where rows.isEmpty:
+                guard filling == nil, next.canRequestAdditionalData || previous.canRequestAdditionalData else { return }
                 filling = Task {
                     // One direction after the other: no previous page is needed if a next one adds an element.
                     for direction in PageDirection.allCases where !Task.isCancelled {
@@ -163,8 +163,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
                         if isLoaded, !list.engine.hasEmptyPage(direction, of: list.key) { return }
                     }
                 }
-            case .completed, .error: break
-            case .loading:
+            case .error: break
+            case .completed, .loading:
                 filling?.cancel()
                 filling = nil
             }

@@ -67,6 +67,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
             backing: backing.map { BoxedCacher(cacher: $0, accept: accept) }, expiry: cacher.expiry, policy: policy, time: time,
             list: list, name: name, links: links.map(\.rules), scope: scope, onEvent: listener)
         memory = fronted?.table
+        memory?.isFilledByStore.withLock { $0 = true }
         front = onEvent == nil && links.isEmpty ? memory : nil
         linkedFront = onEvent == nil && !links.isEmpty ? memory : nil
         clock = HitClock(time)

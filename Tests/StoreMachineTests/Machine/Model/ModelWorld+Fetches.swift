@@ -43,7 +43,7 @@ extension ModelWorld {
             if fetch.tag != nil, var confirmed = oracle.accepted {
                 check(confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
-                if confirmed.pages.count > 1 { oracle.failedSides = [:] }
+                oracle.failedSides = [:]
                 confirmed.keepInitialPage()
                 confirmed.isInvalidated = false
                 acceptFetched(confirmed)

@@ -8,6 +8,8 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @usableFromInline let countLimit: Int
     @usableFromInline let costLimit: Int
     @usableFromInline let cost: (@Sendable (Content) -> Int)?
+    /// Whether a store fills the table. Only the store knows which records of the cacher behind it count.
+    let isFilledByStore = Lock(false)
 
     @usableFromInline
     init(countLimit: Int, costLimit: Int, cost: (@Sendable (Content) -> Int)?) {
