@@ -232,7 +232,13 @@ final class TargetSession: Sendable {
             try places.probe?(.renamed(key.path))
         } catch {
             // The rename failed, so the previous record is valid again.
-            try write([before.map { .put(key, $0) } ?? .removed(key)])
+            do {
+                try write([before.map { .put(key, $0) } ?? .removed(key)])
+            } catch {
+                // The record describes no file, and the next pass must compare it.
+                state.withLock { $0.mayVouch = false }
+                throw error
+            }
             throw (error as? StoreError)?.fileSystemErrno == EXDEV ? SyncError.elsewhere(key, underlyingError: error) : error
         }
     }

@@ -242,6 +242,16 @@ struct DirectoryTests {
         #expect(try bench.files["a"] == "one")
     }
 
+    @Test func `S15: a file that gets the content of an earlier version back is an edit`() async throws {
+        try await bench.sync()
+        bench["a"] = "new"
+        try await bench.sync()
+        try bench.write("one", "a")
+        let report = try await bench.sync(localEdits: .keepLocal)
+        #expect(report.localEdits.map(\.description) == ["a"])
+        #expect(try bench.files["a"] == "one")
+    }
+
     @Test func `S15: a touched file with unchanged content is not an edit`() async throws {
         try await bench.sync()
         let transferred = bench.transferred
