@@ -138,9 +138,10 @@ final class TargetSession: Sendable {
             return true
         }
         let stamp = found.map { FileStamp($0) }
-        return state.withLock { state in
-            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key), state.removable.contains(other) {
+        return try state.withLock { state throws -> Bool in
+            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key) {
                 // The existing file has another spelling, and will be removed before the installation.
+                guard state.removable.contains(other) else { throw SyncError.clash(key, with: other) }
                 state.expected[key] = .some(nil)
                 return state.knows(stamp, of: other)
             }

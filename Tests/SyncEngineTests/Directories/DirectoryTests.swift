@@ -217,6 +217,19 @@ struct DirectoryTests {
         #expect(files.count == 2 + names.count)
     }
 
+    @Test func `S8: a file to which a user has given another spelling is a name clash`() async throws {
+        try await bench.sync(folding: .all)
+        let (user, listed) = (bench.url.appending(path: "A"), bench.url.appending(path: "a"))
+        try FileManager.default.moveItem(at: listed, to: user)
+        bench["0"] = "first"
+        bench.origin.withLock {
+            // A folding disk finds the file under both spellings.
+            $0.onTransfer = { _ in try? FileManager.default.linkItem(at: user, to: listed) }
+        }
+        #expect(codes(await syncError { try await bench.sync(folding: .all, concurrency: 1) }) == [.nameClash])
+        #expect(bench.origin.withLock { $0.transfers.last } == "0")
+    }
+
     @Test func `S8: a listed file in place of a needed directory is refused`() async throws {
         bench["a/below"] = "x"
         #expect(codes(await syncError { try await bench.sync() }).first == .nameTaken)
