@@ -153,6 +153,19 @@ struct DirectoryHazardTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
+    @Test func `S5: a directory that becomes a link during the comparison fails only its items`() async throws {
+        let elsewhere = try TemporaryDirectory()
+        for name in ["a", "d/b"] { try bench.write("own", name) }
+        for name in ["a", "d/b"] { bench[name] = "new" }
+        bench.onStep { [folder = path("d")] step in
+            guard step == .reads("a") else { return }
+            try FileManager.default.removeItem(atPath: folder)
+            try FileManager.default.createSymbolicLink(atPath: folder, withDestinationPath: elsewhere.url.path)
+        }
+        #expect(codes(await syncError { try await bench.sync() }) == [.nameTaken])
+        #expect(try bench.files["a"] == "new")
+    }
+
     @Test func `S4: a file that disappears with its directory during the comparison does not count as unchanged`() async throws {
         try bench.write("one", "a")
         try bench.write("two", "d/b")
