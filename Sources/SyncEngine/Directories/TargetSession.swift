@@ -303,7 +303,9 @@ final class TargetSession: Sendable {
         var stale: [DirectoryListing.Entry] = []
         var listing = try places.parts.list()
         while let entry = try listing.next() {
-            if !names.contains(entry.name) { stale.append(entry) }
+            // A file with a second name was held for a move by a killed pass. A download could not use it, nor write to it.
+            let isHeld = try places.parts.status(of: entry.name).map { $0.kind == .regular && $0.linkCount > 1 } ?? false
+            if isHeld || !names.contains(entry.name) { stale.append(entry) }
         }
         for entry in stale {
             if try places.parts.status(of: entry.name)?.kind == .directory {

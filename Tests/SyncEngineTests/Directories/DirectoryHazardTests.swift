@@ -56,6 +56,15 @@ struct DirectoryHazardTests {
         for generation in 1...3 { #expect(try run(generation, count: 8, mode: "protected") == "done", "generation \(generation)") }
     }
 
+    @Test func `S9: a file that a killed pass has held for a move does not stop a download for its new name`() throws {
+        try lock()
+        #expect(try run(count: 2, mode: "protected") == "done")
+        // Not even the owner may write this file, and the old name stays until the download has succeeded.
+        let held = path(".storehouse/parts/\(PartNames(path: "d2/f2").bytes)")
+        try FileManager.default.linkItem(atPath: path("d0/f0"), toPath: held)
+        #expect(try run(count: 3, mode: "protected") == "done")
+    }
+
     @Test(arguments: ["d1", "d1/f1"])
     func `S5: an unreadable directory or file in the way of an item fails that item alone`(name: String) async throws {
         if name == "d1" {
