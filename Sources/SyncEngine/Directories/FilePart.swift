@@ -45,11 +45,12 @@ public final class FilePart: Sendable {
     }
 
     init(of item: some FileItem, in places: TargetPlaces) throws {
-        path = item.path
+        // The key, because a pass discards the parts of all other keys.
+        path = item.key.path
         version = item.version
         // No file reaches a size that does not fit into `Int`.
         limit = item.byteCount.map { Int(clamping: $0) }
-        names = PartNames(path: item.path)
+        names = PartNames(path: path)
         self.places = places
         let mode = item.metadata?.boundedMode(places.metadata) ?? places.fileMode
         self.mode = mode

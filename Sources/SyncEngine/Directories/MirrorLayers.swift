@@ -70,7 +70,7 @@ extension DirectoryTarget {
         // Only now, because each part costs a call.
         let parts = try root?.directory(RelativePath.reserved)?.directory(TargetPlaces.partsName)
         for download in downloads {
-            let size = try parts?.status(of: PartNames(path: download.item.path).bytes)?.size ?? 0
+            let size = try parts?.status(of: PartNames(path: download.item.key.path).bytes)?.size ?? 0
             needed = needed.saturatingAdd(-Self.space(of: min(Int64(size), max(0, download.item.byteCount ?? 0))))
         }
         guard needed.saturatingAdd(max(0, reserve)) > free else { return nil }

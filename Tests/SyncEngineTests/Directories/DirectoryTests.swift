@@ -109,6 +109,33 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
     }
 
+    private struct KeyedFile: FileItem {
+        var path: String
+        var version = "1"
+        var byteCount: Int64? = 80_000
+        var key: PathKey { PathKey("local/" + path) }
+    }
+
+    private final class HalfTransfer: FileTransfer {
+        let offsets = Lock<[Int64?]>([])
+
+        func transfer(_ file: KeyedFile, into part: FilePart) async throws {
+            offsets.withLock { $0.append(part.resumePoint?.offset) }
+            try part.begin(at: part.resumePoint?.offset ?? 0, validator: "1")
+            try part.append([UInt8](repeating: 1, count: 40_000))
+            if part.resumePoint == nil { throw Trouble.lasting }
+        }
+    }
+
+    @Test func `S10: a transfer of an item with a key of its own resumes`() async throws {
+        let transfer = HalfTransfer()
+        let target = DirectoryTarget(directory: bench.url, transfer: transfer) { ListedSource([KeyedFile(path: "a")]) }
+        #expect(codes(await syncError { try await OneWaySynchronizer(processor: target).sync() }) == [nil])
+        #expect(try await OneWaySynchronizer(processor: target).sync().addedCount == 1)
+        #expect(transfer.offsets.withLock { $0 } == [nil, 40_000])
+        #expect(try bench.files.keys.sorted() == ["local/a"])
+    }
+
     @Test(arguments: [true, false])
     func `S10: an interrupted transfer resumes where it stopped, unless the disk cannot read its part`(isReadable: Bool) async throws {
         let text = String(repeating: "x", count: 100_000)
