@@ -290,9 +290,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         // Here, where no worker has to wait for it.
         if durability == .power, !plan.downloads.isEmpty { _ = try session.places.flushesFileSystem() }
         try session.forgetVanished()
-        // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
-        // has failed.
-        try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
+        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
         return plan.downloads
     }
 

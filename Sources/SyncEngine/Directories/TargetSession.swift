@@ -29,8 +29,8 @@ final class TargetSession: Sendable {
         var renaming: Set<Int> = []
         /// The stamps of edited files in the inventory.
         var edited: [PathKey: FileStamp] = [:]
-        /// Recorded files that are missing, although no pass has removed them, with their records.
-        var vanished: [(path: PathKey, record: FileRecord?)] = []
+        /// Recorded files that are missing, although no pass has removed them.
+        var vanished: [PathKey] = []
         /// The files that the plan removes; `replaced` contains those already removed because they were in the way.
         var removable: Set<PathKey> = []
         /// The keys of updates that cannot be checked; `staged` contains those already downloaded.
@@ -114,7 +114,7 @@ final class TargetSession: Sendable {
         state.withLock { state in
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
-            state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }.map { ($0, state.journal.records[$0]) }
+            state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }
             state.mayVouch = !scan.missesUnsettled
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.uninstalled.map { .removed($0) })
@@ -283,8 +283,7 @@ final class TargetSession: Sendable {
     func forgetVanished() throws {
         let vanished = state.withLock { state in
             defer { state.vanished = [] }
-            // A file that was downloaded while the list was read has a new record.
-            return state.vanished.filter { state.journal.records[$0.path] == $0.record }.map(\.path)
+            return state.vanished
         }
         for path in vanished {
             // A failure is harmless, because the directory then counts as any other.
