@@ -251,12 +251,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
         let session = callingSession
         guard var current = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
-        for part in path.parts.dropLast() {
-            guard let next = try current.existingDirectory(part) else { return true }
-            current = next
-        }
-        guard let name = path.parts.last, let status = try current.status(of: name), status.kind == .regular else { return true }
         do {
+            for part in path.parts.dropLast() {
+                guard let next = try current.existingDirectory(part) else { return true }
+                current = next
+            }
+            // A link or something else may have taken the name since the inventory. The check before the change reports it.
+            guard let name = path.parts.last, let status = try current.status(of: name), status.kind == .regular else { return true }
             try probe?(.reads(local.key.path))
             // Reads only files that may have the wanted content. A foreign file without read permission is skipped.
             guard let wanted else {
@@ -289,9 +290,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         // Here, where no worker has to wait for it.
         if durability == .power, !plan.downloads.isEmpty { _ = try session.places.flushesFileSystem() }
         try session.forgetVanished()
-        // Items that began to download while the list was read are no longer among the plan's downloads, but the next pass resumes one that
-        // has failed.
-        try session.prune(keeping: [plan.additions, plan.updates].lazy.joined().map(\.item.key))
+        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
         return plan.downloads
     }
 

@@ -45,6 +45,7 @@ public final class FilePart: Sendable {
     }
 
     init(of item: some FileItem, in places: TargetPlaces) throws {
+        // The key, because a pass discards the parts of all other keys.
         path = item.key.path
         version = item.version
         // No file reaches a size that does not fit into `Int`.
@@ -93,11 +94,13 @@ public final class FilePart: Sendable {
                     "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(length) bytes and can be "
                         + "resumed at \(resumePoint.map { "byte \($0.offset)" } ?? "no byte"); begin at 0 or at the resume point")
             }
+            // The bytes that this transfer has appended no longer count if it starts over.
+            let discarded = state.hasBegun ? length : 0
             if offset == 0 { try restart(&state) } else { (state.isResumed, state.hasBegun) = (true, true) }
             state.validator = validator ?? (offset > 0 ? resumePoint?.validator : nil)
-            return Int(offset)
+            return Int(offset) - discarded
         }
-        if counted > 0 { SyncProgress.transferred(counted) }
+        if counted != 0 { SyncProgress.transferred(counted) }
     }
 
     /// Appends bytes.

@@ -132,13 +132,16 @@ extension DirectoryTarget {
         while let row = rows.takeFirst(1).first {
             guard let key = journal.records.path(at: row), !(excludes?(key) ?? false) else { continue }
             try Task.checkCancellation()
-            var current: DirectoryHandle? = root
-            for part in key.parts.dropLast() { current = try current?.existingDirectory(part) }
-            guard let directory = current, let name = key.parts.last else { continue }
+            let record = journal.records.record(at: row)
             do {
+                var current: DirectoryHandle? = root
+                for part in key.parts.dropLast() { current = try current?.existingDirectory(part) }
+                // A file that has changed since the inventory is not damaged.
+                guard let directory = current, let name = key.parts.last, let status = try directory.status(of: name),
+                    FileStamp(status) == record.stamp
+                else { continue }
                 try probe?(.reads(key.path))
-                let found = try await digest(of: name, in: directory, rate)
-                if found != journal.records.record(at: row).digest { scan.markDamaged(row, journal) }
+                if try await digest(of: name, in: directory, rate) != record.digest { scan.markDamaged(row, journal) }
             } catch  where error.isLoss {
                 scan.markDamaged(row, journal)
             } catch  where error.isDenial {

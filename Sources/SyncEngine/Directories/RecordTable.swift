@@ -107,6 +107,11 @@ struct RecordTable: Sendable {
         before[row] = nil
     }
 
+    /// Discards the previous records of the rows up to a line of the journal.
+    mutating func settle(through line: Int) {
+        if !before.isEmpty { before = before.filter { Int(rows[$0.key].line) > line } }
+    }
+
     private func position(of path: PathKey, hash: UInt32) -> Int? {
         var text = path.path
         let row = text.withUTF8 { wanted in

@@ -83,6 +83,8 @@ struct TargetJournal: Sendable {
         let line = min(announced, count)
         guard line > settledThrough else { return }
         settledThrough = line
+        // The previous files are gone, so a file with their content is an edit.
+        records.settle(through: line)
         knownUnsettledCount = line >= count - 1 ? 0 : nil
     }
 

@@ -27,7 +27,7 @@ extension TargetSession {
         // Several files may need the same path; the later ones must find it free.
         try makingWay.withLock { _ throws in
             if let other {
-                try replace(other)
+                try replace(other, upTo: path.parts.count)
                 let still = state.withLock { state in
                     state.clashes.remove(other)
                     return state.clashes.insert(path)
@@ -83,7 +83,7 @@ extension TargetSession {
     }
 
     /// Removes a file that is in the way of another. A directory above the depth stays, because it may be about to receive another file.
-    private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
+    private func replace(_ key: PathKey, upTo depth: Int) throws {
         guard state.withLock({ $0.removable.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
         guard try places.inDirectory(of: path, isMaking: false, { try $0.status(of: $1) }) ?? nil != nil else { return }

@@ -33,6 +33,7 @@ extension TargetSession {
             if let metadata = item.metadata {
                 try describe(path, mode: metadata.boundedMode(places.metadata), modified: metadata.boundedTime(places.metadata))
             }
+            state.withLock { _ = $0.stageable.remove(key) }
             return try part.cleanUp(in: places)
         }
         let update = StagedUpdate(part: part, path: path, version: item.version, before: present?.0)
@@ -51,14 +52,14 @@ extension TargetSession {
 
     /// Installs the staged updates; returns the files that were not replaced, with their reasons.
     func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
-        let staged = state.withLock { state in
+        let (staged, count) = state.withLock { state in
             defer { state.staged = [:] }
-            return state.staged
+            return (state.staged, state.stageable.count)
         }
         guard !staged.isEmpty else { return [] }
         var refusal: (any Error)? = Task.isCancelled ? CancellationError() : nil
         if refusal == nil, !overrides.contains(.sharedContent) {
-            refusal = SharedContent.refusal(of: staged.values.map { ($0.before, $0.part.digest) })
+            refusal = SharedContent.refusal(of: staged.values.map { ($0.before, $0.part.digest) }, planned: count)
         }
         if let refusal {
             // The next pass discards the parts that cannot be removed now.
@@ -93,8 +94,10 @@ extension TargetSession {
 /// The check of staged updates: many different files that all receive one content suggest a login page, not an update.
 enum SharedContent {
     /// Returns the reason why staged updates must not be installed, by the digest of each changed file before, if it is known, and after.
-    static func refusal(of changes: [(before: SHA256.Digest?, after: SHA256.Digest)]) -> SyncError? {
-        guard changes.count >= SafetyGate.floor else { return nil }
+    ///
+    /// A pass that ends early has more planned updates than changed files. Each such pass could otherwise install a few of them.
+    static func refusal(of changes: [(before: SHA256.Digest?, after: SHA256.Digest)], planned: Int = 0) -> SyncError? {
+        guard max(planned, changes.count) >= SafetyGate.floor, changes.count > 1 else { return nil }
         var counts: [SHA256.Digest: Int] = [:]
         for change in changes { counts[change.after, default: 0] += 1 }
         guard let (shared, count) = counts.max(by: { $0.value < $1.value }), 2 * count > changes.count, shared != emptiness else {

@@ -29,8 +29,8 @@ final class TargetSession: Sendable {
         var renaming: Set<Int> = []
         /// The stamps of edited files in the inventory.
         var edited: [PathKey: FileStamp] = [:]
-        /// Recorded files that are missing, although no pass has removed them, with their records.
-        var vanished: [(path: PathKey, record: FileRecord?)] = []
+        /// Recorded files that are missing, although no pass has removed them.
+        var vanished: [PathKey] = []
         /// The files that the plan removes; `replaced` contains those already removed because they were in the way.
         var removable: Set<PathKey> = []
         /// The keys of updates that cannot be checked; `staged` contains those already downloaded.
@@ -114,7 +114,7 @@ final class TargetSession: Sendable {
         state.withLock { state in
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
-            state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }.map { ($0, state.journal.records[$0]) }
+            state.vanished = scan.vanished.filter { !(excludes?($0) ?? false) }
             state.mayVouch = !scan.missesUnsettled
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.uninstalled.map { .removed($0) })
@@ -138,9 +138,10 @@ final class TargetSession: Sendable {
             return true
         }
         let stamp = found.map { FileStamp($0) }
-        return state.withLock { state in
-            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key), state.removable.contains(other) {
+        return try state.withLock { state throws -> Bool in
+            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key) {
                 // The existing file has another spelling, and will be removed before the installation.
+                guard state.removable.contains(other) else { throw SyncError.clash(key, with: other) }
                 state.expected[key] = .some(nil)
                 return state.knows(stamp, of: other)
             }
@@ -232,7 +233,13 @@ final class TargetSession: Sendable {
             try places.probe?(.renamed(key.path))
         } catch {
             // The rename failed, so the previous record is valid again.
-            try write([before.map { .put(key, $0) } ?? .removed(key)])
+            do {
+                try write([before.map { .put(key, $0) } ?? .removed(key)])
+            } catch {
+                // The record describes no file, and the next pass must compare it.
+                state.withLock { $0.mayVouch = false }
+                throw error
+            }
             throw (error as? StoreError)?.fileSystemErrno == EXDEV ? SyncError.elsewhere(key, underlyingError: error) : error
         }
     }
@@ -276,8 +283,7 @@ final class TargetSession: Sendable {
     func forgetVanished() throws {
         let vanished = state.withLock { state in
             defer { state.vanished = [] }
-            // A file that was downloaded while the list was read has a new record.
-            return state.vanished.filter { state.journal.records[$0.path] == $0.record }.map(\.path)
+            return state.vanished
         }
         for path in vanished {
             // A failure is harmless, because the directory then counts as any other.
@@ -296,7 +302,9 @@ final class TargetSession: Sendable {
         var stale: [DirectoryListing.Entry] = []
         var listing = try places.parts.list()
         while let entry = try listing.next() {
-            if !names.contains(entry.name) { stale.append(entry) }
+            // A file with a second name was held for a move by a killed pass. A download could not use it, nor write to it.
+            let isHeld = try places.parts.status(of: entry.name).map { $0.kind == .regular && $0.linkCount > 1 } ?? false
+            if isHeld || !names.contains(entry.name) { stale.append(entry) }
         }
         for entry in stale {
             if try places.parts.status(of: entry.name)?.kind == .directory {

@@ -92,7 +92,7 @@ struct TokenBucket: Sendable {
     /// Returns the time until a place is paid for, at the current rate; zero if it is.
     mutating func delay(of place: Double, now: MonotonicInstant) -> Duration {
         pass(to: now)
-        return place <= paid ? .zero : max(.nanoseconds(1), .seconds((place - paid) / Double(rate)))
+        return place <= paid ? .zero : max(.nanoseconds(1), Duration(saturating: (place - paid) / Double(rate)))
     }
 
     /// Changes the rate; what was paid before stays paid.

@@ -36,8 +36,9 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
     /// Creates a list without reading anything.
     ///
     /// - Parameters:
-    ///   - file: The file that keeps the list and its token. If it is missing or damaged, the whole list is requested. A file that another
-    ///     version of the framework has written stays as it is: the whole list is requested, and the pass fails at its end.
+    ///   - file: The file that keeps the list and its token; a missing directory of it is created. If the file is missing or damaged, the
+    ///     whole list is requested. A file that another version of the framework has written stays as it is: the whole list is requested,
+    ///     and the pass fails at its end.
     ///   - interval: The number *n*, where every *n*th pass requests the whole list; 0 and 1 request it in every pass.
     ///   - full: Requests the whole list and the token of its state.
     ///   - changes: Requests the changes since a token; returns `nil` if the token has expired.
@@ -181,7 +182,11 @@ extension SavedList {
         writer.put(passes)
         writer.append(text)
         let (name, directory) = (file.lastPathComponent, Self.directory(of: file))
-        if let folder = try DirectoryHandle(opening: directory) { try SealedFile.list.checkVersion(of: name, in: folder) }
+        if let folder = try DirectoryHandle(opening: directory) {
+            try SealedFile.list.checkVersion(of: name, in: folder)
+        } else {
+            try directory.create(mode: 0o777)
+        }
         try SealedFile.list.write(writer.bytes, as: name, in: directory, options: FileWriteOptions(mode: 0o666))
     }
 

@@ -29,10 +29,10 @@ struct ItemWorkers: Sendable {
     /// Processes every item, with retries after transient failures; failures go to the board.
     ///
     /// Returns after all workers have ended: at the end of the items, after a failure that stops the pass, or when the task is canceled. A
-    /// finished item counts as `bytes`, and `done` records it.
+    /// finished item counts as `bytes`, or as the bytes received if its size is unknown, and `done` records it.
     func run<Element: Sendable>(
         _ items: [Element], stage: SyncStage, key: @escaping @Sendable (Element) -> some Hashable & Sendable,
-        bytes: @escaping @Sendable (Element) -> Int64 = { _ in 0 },
+        bytes: @escaping @Sendable (Element) -> Int64? = { _ in nil },
         action: @escaping @Sendable (Element) async throws -> Void,
         done: @escaping @Sendable (Element, inout SyncReport) -> Void
     ) async {
@@ -51,7 +51,7 @@ struct ItemWorkers: Sendable {
     /// Processes one item after another until there are no more; an item begins only with one of the slots.
     private func work<Element>(
         _ items: Cursor<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
-        bytes: (Element) -> Int64, action: (Element) async throws -> Void, done: (Element, inout SyncReport) -> Void
+        bytes: (Element) -> Int64?, action: (Element) async throws -> Void, done: (Element, inout SyncReport) -> Void
     ) async {
         let retries = Retries(policy: options.retry, time: time)
         let meter = ItemMeter(board: board, slots: slots)
@@ -68,7 +68,7 @@ struct ItemWorkers: Sendable {
                         meter.takeBack()
                     }
                     let counted = meter.take()
-                    board.advance(items: 1, bytes: max(0, bytes(item)) - counted) { done(item, &$0) }
+                    board.advance(items: 1, bytes: bytes(item).map { max(0, $0) - counted } ?? 0) { done(item, &$0) }
                 } catch {
                     meter.takeBack()
                     // Items that a canceled pass did not finish are pending, not failed.

@@ -50,8 +50,9 @@ final class ProgressBoard: Sendable {
     func enter(_ stage: SyncStage, items: SyncProgress.Total = .exactly(0), bytes: Int64? = nil) {
         let now = time.now
         note(now: now, always: true) { state in
-            state.stageBegan = now
+            state.report.progress.elapsed = state.stageBegan.duration(to: now)
             state.noteCounts()
+            state.stageBegan = now
             state.report.progress = SyncProgress(stage: stage, totalItems: items, totalBytes: bytes)
             guard stage == .end, var last = state.counted else { return }
             last.stage = .end

@@ -124,7 +124,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
         guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
         board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
-        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }) { [processor] download in
+        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount }) { [processor] download in
             // It may have changed since the plan was made.
             guard try await processor.isUnchanged(download.item.key, since: download.local) else {
                 throw SyncError.changedLocally(.contents)

@@ -158,8 +158,10 @@ struct DirectoryAttackTests {
         #expect(try bench.files == ["d": "file", "own/new": "file"])
     }
 
-    @Test func `S4: removing an obstacle keeps a directory that another file needs`() async throws {
-        let bench = try await DirectoryBench(["p/d/x": "1", "same": "s"]).synced()
+    @Test(arguments: [("p/d/x", []), ("p/D", .all)] as [(String, NameFolding)])
+    func `S4: removing an obstacle keeps a directory that another file needs`(obstacle: String, folding: NameFolding) async throws {
+        let bench = try DirectoryBench([obstacle: "1", "same": "s"])
+        try await bench.sync(folding: folding)
         let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         bench.origin.withLock { origin in
             origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
@@ -172,7 +174,7 @@ struct DirectoryAttackTests {
             isReady.signal()
             _ = hasMadeWay.wait(timeout: .now() + 10)
         }
-        try await bench.sync(concurrency: 2)
+        try await bench.sync(folding: folding, concurrency: 2)
         #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
     }
 

@@ -56,6 +56,15 @@ struct DirectoryHazardTests {
         for generation in 1...3 { #expect(try run(generation, count: 8, mode: "protected") == "done", "generation \(generation)") }
     }
 
+    @Test func `S9: a file that a killed pass has held for a move does not stop a download for its new name`() throws {
+        try lock()
+        #expect(try run(count: 2, mode: "protected") == "done")
+        // Not even the owner may write this file, and the old name stays until the download has succeeded.
+        let held = path(".storehouse/parts/\(PartNames(path: "d2/f2").bytes)")
+        try FileManager.default.linkItem(atPath: path("d0/f0"), toPath: held)
+        #expect(try run(count: 3, mode: "protected") == "done")
+    }
+
     @Test(arguments: ["d1", "d1/f1"])
     func `S5: an unreadable directory or file in the way of an item fails that item alone`(name: String) async throws {
         if name == "d1" {
@@ -151,6 +160,19 @@ struct DirectoryHazardTests {
         bench.origin.withLock { $0.contents = ["a": "one", "new": "new", "newer": "newer", "d/b": "two"] }
         #expect(try await bench.sync().skipped.isEmpty)
         #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+
+    @Test func `S5: a directory that becomes a link during the comparison fails only its items`() async throws {
+        let elsewhere = try TemporaryDirectory()
+        for name in ["a", "d/b"] { try bench.write("own", name) }
+        for name in ["a", "d/b"] { bench[name] = "new" }
+        bench.onStep { [folder = path("d")] step in
+            guard step == .reads("a") else { return }
+            try FileManager.default.removeItem(atPath: folder)
+            try FileManager.default.createSymbolicLink(atPath: folder, withDestinationPath: elsewhere.url.path)
+        }
+        #expect(codes(await syncError { try await bench.sync() }) == [.nameTaken])
+        #expect(try bench.files["a"] == "new")
     }
 
     @Test func `S4: a file that disappears with its directory during the comparison does not count as unchanged`() async throws {

@@ -109,6 +109,33 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
     }
 
+    private struct KeyedFile: FileItem {
+        var path: String
+        var version = "1"
+        var byteCount: Int64? = 80_000
+        var key: PathKey { PathKey("local/" + path) }
+    }
+
+    private final class HalfTransfer: FileTransfer {
+        let offsets = Lock<[Int64?]>([])
+
+        func transfer(_ file: KeyedFile, into part: FilePart) async throws {
+            offsets.withLock { $0.append(part.resumePoint?.offset) }
+            try part.begin(at: part.resumePoint?.offset ?? 0, validator: "1")
+            try part.append([UInt8](repeating: 1, count: 40_000))
+            if part.resumePoint == nil { throw Trouble.lasting }
+        }
+    }
+
+    @Test func `S10: a transfer of an item with a key of its own resumes`() async throws {
+        let transfer = HalfTransfer()
+        let target = DirectoryTarget(directory: bench.url, transfer: transfer) { ListedSource([KeyedFile(path: "a")]) }
+        #expect(codes(await syncError { try await OneWaySynchronizer(processor: target).sync() }) == [nil])
+        #expect(try await OneWaySynchronizer(processor: target).sync().addedCount == 1)
+        #expect(transfer.offsets.withLock { $0 } == [nil, 40_000])
+        #expect(try bench.files.keys.sorted() == ["local/a"])
+    }
+
     @Test(arguments: [true, false])
     func `S10: an interrupted transfer resumes where it stopped, unless the disk cannot read its part`(isReadable: Bool) async throws {
         let text = String(repeating: "x", count: 100_000)
@@ -217,6 +244,19 @@ struct DirectoryTests {
         #expect(files.count == 2 + names.count)
     }
 
+    @Test func `S8: a file to which a user has given another spelling is a name clash`() async throws {
+        try await bench.sync(folding: .all)
+        let (user, listed) = (bench.url.appending(path: "A"), bench.url.appending(path: "a"))
+        try FileManager.default.moveItem(at: listed, to: user)
+        bench["0"] = "first"
+        bench.origin.withLock {
+            // A folding disk finds the file under both spellings.
+            $0.onTransfer = { _ in try? FileManager.default.linkItem(at: user, to: listed) }
+        }
+        #expect(codes(await syncError { try await bench.sync(folding: .all, concurrency: 1) }) == [.nameClash])
+        #expect(bench.origin.withLock { $0.transfers.last } == "0")
+    }
+
     @Test func `S8: a listed file in place of a needed directory is refused`() async throws {
         bench["a/below"] = "x"
         #expect(codes(await syncError { try await bench.sync() }).first == .nameTaken)
@@ -238,6 +278,16 @@ struct DirectoryTests {
         #expect(kept.localEdits.map(\.description) == ["a"])
         #expect(try bench.files["a"] == "edited")
         let report = try await bench.sync()
+        #expect(report.localEdits.map(\.description) == ["a"])
+        #expect(try bench.files["a"] == "one")
+    }
+
+    @Test func `S15: a file that gets the content of an earlier version back is an edit`() async throws {
+        try await bench.sync()
+        bench["a"] = "new"
+        try await bench.sync()
+        try bench.write("one", "a")
+        let report = try await bench.sync(localEdits: .keepLocal)
         #expect(report.localEdits.map(\.description) == ["a"])
         #expect(try bench.files["a"] == "one")
     }

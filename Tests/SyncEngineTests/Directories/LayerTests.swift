@@ -238,6 +238,22 @@ struct LayerTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
+    @Test func `S25: a file that becomes a link or is saved during the check is not damaged, and the pass goes on`() async throws {
+        let bench = try await DirectoryBench(["a": "one"]).synced()
+        for path in ["b", "c"] {
+            bench[path] = path
+            try await bench.sync()
+        }
+        bench.onStep { [url = bench.url] step in
+            guard step == .reads("a") else { return }
+            try FileManager.default.removeItem(at: url.appending(path: "b"))
+            try FileManager.default.createSymbolicLink(atPath: url.appending(path: "b").path, withDestinationPath: "a")
+            try Data("saved".utf8).write(to: url.appending(path: "c"))
+        }
+        #expect(try await bench.sync(layers: .init { $0.verification = .digests(at: nil) }).unchangedCount == 3)
+        #expect(try bench.files["c"] == "saved")
+    }
+
     @Test func `S25: a file that the process may not read is reported as skipped, and stays`() async throws {
         let bench = try await DirectoryBench(["a": "1", "z": "z"]).synced()
         bench.onStep { if $0 == .reads("a") { throw StoreError.fileSystem("opening", path: "/", errno: POSIXErrorCode.EACCES.rawValue) } }

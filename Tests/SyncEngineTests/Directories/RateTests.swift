@@ -14,6 +14,14 @@ struct RateTests {
         #expect(limit.bytesPerSecond == 5)
     }
 
+    @Test func `S22: huge numbers of bytes wait long, and do not overflow`() {
+        let now = MonotonicInstant(nanoseconds: 1_000)
+        var bucket = TokenBucket(rate: 1, now: now)
+        for _ in 0..<40 { _ = bucket.take(.max, now: now) }
+        let place = bucket.take(1, now: now)
+        #expect(bucket.delay(of: place, now: now) > .seconds(1_000_000_000))
+    }
+
     /// Takes pieces at random times and rates, and checks that no prefix arrives before its bytes are paid for.
     @Test func `S22: random transfers never exceed the rate, and an idle limit saves at most a tenth of a second`() {
         let first = UInt64.random(in: 1...1_000_000)

@@ -64,6 +64,18 @@ struct StagedUpdateTests {
         #expect(bench.transferred > 0 && bench.origin.withLock { $0.transfers.isEmpty })
     }
 
+    @Test func `S3: a page served for many files replaces none of them if a failure ends the pass early`() async throws {
+        let bench = try bench(30)
+        try await bench.sync()
+        let before = try bench.files
+        for number in 0..<30 { bench["f\(number)"] = "<html>sign in</html>" }
+        list(bench, 30, version: "2")
+        bench.origin.withLock { $0.onTransfer = { path in if path == "f9" { throw Trouble.lasting } } }
+        let error = await syncError { try await bench.sync(.everythingChanged, stopsOnError: true, concurrency: 1) }
+        #expect(error?.code == .sharedContent)
+        #expect(try bench.files == before)
+    }
+
     @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO])
     func `S3, S5, S25: an update replaces a file that cannot be read`(code: POSIXErrorCode) async throws {
         let bench = try bench(3)

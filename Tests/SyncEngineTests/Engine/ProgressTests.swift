@@ -1,3 +1,4 @@
+import Foundation
 import StoreCore
 import StoreCoreTesting
 import Testing
@@ -130,6 +131,46 @@ struct ProgressTests {
         let last = try #require(published.last)
         #expect(last.stage == .end)
         #expect((last.doneItems, last.totalItems, last.doneBytes) == (2, .exactly(2), hasWork ? 30 : 0))
+    }
+
+    @Test(arguments: [nil, 1_000] as [Int64?], [true, false])
+    func `S13: finished items keep their received bytes, with or without a known size`(size: Int64?, isPreview: Bool) async throws {
+        let bench = Bench(
+            source: [Thing(1, bytes: size), Thing(2, bytes: size)],
+            act: { call in
+                switch call {
+                case .preview, .content: SyncProgress.transferred(1_000)
+                default: break
+                }
+            })
+        let options = SyncOptions(downloadsPreviews: isPreview, downloadsContents: !isPreview)
+        #expect(try await OneWaySynchronizer(processor: bench, options: options).sync().progress.doneBytes == 2_000)
+    }
+
+    @Test func `S13: the counts of a stage keep its whole time if the next stage counts nothing`() {
+        let time = ManualTime()
+        let board = Published(time).board
+        board.enter(.contents, items: .exactly(1))
+        time.advance(by: .milliseconds(50))
+        board.advance(items: 1, bytes: 10)
+        board.enter(.removals, items: .exactly(1))
+        time.advance(by: .seconds(1))
+        #expect(board.finish().progress.bytesPerSecond == 200)
+    }
+
+    private struct TwiceBegun: FileTransfer {
+        func transfer(_ file: ListedFile, into part: FilePart) async throws {
+            for count in [20, 30] {
+                try part.begin()
+                try part.append([UInt8](repeating: 1, count: count))
+            }
+        }
+    }
+
+    @Test func `S13: a transfer that starts over counts only its new bytes`() async throws {
+        let bench = try DirectoryBench()
+        let target = DirectoryTarget(directory: bench.url, transfer: TwiceBegun()) { ListedSource([ListedFile(path: "a", version: "1")]) }
+        #expect(try await OneWaySynchronizer(processor: target).sync().progress.doneBytes == 30)
     }
 
     @Test func `S13: the removal of items of known sizes has no bytes, so that its items show the remaining time`() async throws {

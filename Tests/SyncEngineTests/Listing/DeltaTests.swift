@@ -99,6 +99,17 @@ struct DeltaTests {
         #expect(origin.takeRequests() == ["since 2"])
     }
 
+    @Test func `S26: the first pass creates a missing directory of the list`() async throws {
+        origin.publish(["a": "1"])
+        bench.origin.withLock { $0.contents = ["a": "1"] }
+        let missing = place.url.appending(path: "state/sync/list")
+        let target = DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench)) { [origin] in
+            DeltaSource(saving: missing, full: { origin.full() }) { origin.changes(since: $0) }
+        }
+        for _ in 0..<2 { try await OneWaySynchronizer(processor: target).sync() }
+        #expect(origin.takeRequests() == ["full", "since 1"])
+    }
+
     @Test func `S26: an expired token means a whole list, and so does every pass of a number`() async throws {
         try await sync(["a": "1"])
         origin.state.withLock { $0.expired = ["1"] }
