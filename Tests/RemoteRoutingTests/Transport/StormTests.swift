@@ -118,7 +118,8 @@ struct OnceTests {
         origin.on(name, "/x") { .data($0.body) }
         let host = try way.kind.host(origin.port) { $0.retry = .never }
         let isUnsafe = method == .post || method == .patch
-        // `URLSession` uses fresh connections, except for GET. libcurl reuses one, which the server closes before it reads the request or responds.
+        // `URLSession` uses fresh connections for unsafe requests, and repeats a GET itself. libcurl reuses a connection, which the server
+        // closes before it reads the request or responds.
         let mayBeLost = way.kind == .curl && way.end == .closeOnNextRequest
         for _ in 1...5 {
             _ = try await host.data(for: Route(path: "/warm"))
