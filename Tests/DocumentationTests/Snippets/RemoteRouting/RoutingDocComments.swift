@@ -132,10 +132,6 @@ private func order(_ order: [String: Int], at api: RemoteHost) async throws {
     //: RemoteRouting.docc/ErrorsAndRetries.md: try await api
 }
 
-private func origins() throws {
-    //: WebOrigin.swift
-}
-
 private func traced() {
     //: Interceptors.swift: let api = RemoteHost
     print(api)
