@@ -210,7 +210,7 @@ extension OutboxCore {
         } catch {
             report(.logFault(error), nil)
             self.lease = nil
-            return later { $0.leasing = nil }
+            return later { _ in }
         }
         carryOut()
     }
@@ -218,7 +218,9 @@ extension OutboxCore {
     func leaseFailed(_ error: any Error) {
         guard !Task.isCancelled, !isShutDown else { return }
         report(.logFault(error), nil)
-        later { $0.leasing = nil }
+        let failed = leasing
+        // Another wait may have begun meanwhile; it stays known, so that it can be canceled.
+        later { if $0.leasing == failed { $0.leasing = nil } }
     }
 
     func armWake() {
