@@ -128,8 +128,8 @@ extension Shelf {
     @discardableResult
     func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
         preload(identifiers)
-        let awaiting = groupsAwaitingVerdict
-        return identifiers.map { ($0, held($0, awaiting)) }
+        var awaiting = groupsAwaitingVerdict
+        return identifiers.map { ($0, held($0, &awaiting)) }
     }
 
     /// Reads the active records of several texts concurrently, because a start waits for all of them.
@@ -153,9 +153,11 @@ extension Shelf {
         for (file, record) in records { _ = count(record, file) }
     }
 
-    private func held(_ identifier: String, _ awaiting: Set<String>) -> SessionState.Held {
+    private func held(_ identifier: String, _ awaiting: inout Set<String>) -> SessionState.Held {
         damaged.remove(identifier)
         var active: TextRecord?
+        let known = unverified.count
+        defer { if unverified.count != known { awaiting = groupsAwaitingVerdict } }
         if let place = pointer.active[identifier] {
             active = record(place, of: identifier)
             if unverified[place.file] != nil || pointer.groupsByText[identifier].map({ awaiting.contains($0) }) == true {
