@@ -77,6 +77,17 @@ struct SequenceBodyTests {
         #expect(bench.asked.isEmpty)
     }
 
+    @Test(arguments: RealTransport.available, [500, 1500])
+    func `H23: a length that is set after the sequence is checked too`(_ transport: RealTransport, _ count: Int) async throws {
+        let bench = try Bench(transport.kind, on: "PUT", "/x") { _ in .status(204) }
+        var body = HTTPBodyStream(SequenceBodyTests.sequence([Data(count: count)]))
+        body.length = 1000
+        let route = post(body, .put)
+        #expect(try await remoteError { try await bench.host().send(route) }.code == .bodyUnreadable)
+        try await bench.origin.waitUntil { $0.openConnections == 0 }
+        #expect(bench.asked.isEmpty)
+    }
+
     @Test func `H23: a negative length is refused before anything is sent`() async throws {
         let bench = try Bench(.memory)
         let body = HTTPBodyStream(SequenceBodyTests.sequence([]), length: -1)

@@ -83,10 +83,15 @@ extension HTTPBodyStream {
     }
 
     func checked(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) -> @Sendable (_ upTo: Int) throws -> Data? {
-        guard let length else { return read }
+        let check = lengthCheck()
+        return { upTo in try check(read(upTo)) }
+    }
+
+    /// Returns a function that passes on each piece of the body and its end, and throws if their length is not the announced one.
+    func lengthCheck() -> @Sendable (_ piece: Data?) throws -> Data? {
+        guard let length else { return { $0 } }
         let left = Lock(length)
-        return { upTo in
-            let piece = try read(upTo)
+        return { piece in
             let rest = left.withLock { left in
                 left -= Int64(piece?.count ?? 0)
                 return left

@@ -31,7 +31,9 @@ final class BodySource {
     /// Creates a body that is read while it is sent.
     init(_ ticket: WireMachine.Ticket, _ mailbox: Mailbox, _ stream: HTTPBodyStream) {
         if let chunks = stream.chunks?() {
-            requestNext = { chunks.read { mailbox.post(.read(ticket, $0)) } }
+            // The app may have set another length after the sequence, which the chunks do not know.
+            let check = stream.lengthCheck()
+            requestNext = { chunks.read { result in mailbox.post(.read(ticket, Result { try check(result.get()) })) } }
             return
         }
         let opened = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
