@@ -86,6 +86,8 @@ public final class MemoryTransport: Transport {
     /// ```
     ///
     /// A request without a remaining response fails with ``RemoteError/Code/unsupported``.
+    ///
+    /// - Parameter responses: The responses.
     public convenience init(inTurn responses: Response...) {
         let left = Lock(responses[...])
         self.init { _ in

@@ -77,7 +77,9 @@ public final class ExchangeRecorder: Transport {
     private let base: any Transport
     private let kept = Lock(RecordedExchanges())
 
-    /// Creates a recorder of the transport that performs the requests.
+    /// Creates a recorder.
+    ///
+    /// - Parameter base: The transport that performs the requests.
     public init(recording base: any Transport) { self.base = base }
 
     /// The exchanges with complete responses so far, without credentials and cookies.

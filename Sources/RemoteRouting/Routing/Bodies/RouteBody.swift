@@ -37,7 +37,9 @@ public struct RouteBody: Sendable {
     /// No body and no `Content-Type`; the default of a route.
     public static let none = RouteBody(.none, nil)
 
-    /// A value as JSON, encoded by the host's encoder when the request is built.
+    /// A value as JSON, encoded by the host's encoder.
+    ///
+    /// - Parameter value: The value; it is encoded when the request is built.
     public static func json(_ value: some Encodable & Sendable) -> RouteBody {
         RouteBody(.encodable { try $0.encode(value) }, .json)
     }
@@ -57,21 +59,35 @@ public struct RouteBody: Sendable {
     }
 
     /// A multipart form (RFC 7578); files are streamed from disk.
+    ///
+    /// - Parameter form: The parts.
     public static func multipart(_ form: MultipartForm) -> RouteBody {
         RouteBody(.multipart(form), nil)
     }
 
     /// Bytes in memory.
+    ///
+    /// - Parameters:
+    ///   - data: The bytes.
+    ///   - type: The media type.
     public static func data(_ data: Data, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.data(data), type)
     }
 
     /// A file, streamed from disk; it must not change while it is being sent.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the file.
+    ///   - type: The media type.
     public static func file(_ url: URL, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.file(url), type)
     }
 
     /// Bytes that are produced while they are sent, for example by a sequence; sent again only if the stream is replayable.
+    ///
+    /// - Parameters:
+    ///   - stream: The source of the bytes.
+    ///   - type: The media type.
     public static func stream(_ stream: HTTPBodyStream, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.stream(stream), type)
     }

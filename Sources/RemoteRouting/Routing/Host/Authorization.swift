@@ -34,7 +34,11 @@ public struct Authorization: Sendable {
         case taken
     }
 
-    /// A name without a colon, and a password (RFC 7617).
+    /// A name and a password (RFC 7617).
+    ///
+    /// - Parameters:
+    ///   - user: The name, without a colon.
+    ///   - password: The password.
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
             guard !user.contains(":") else {

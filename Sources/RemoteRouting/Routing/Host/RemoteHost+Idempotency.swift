@@ -13,6 +13,7 @@ extension RemoteHost {
     ///   - route: The route to send.
     ///   - idempotencyKey: The identity of the change; the same for each repetition of the call, and for no other change.
     ///   - type: The type of the value; usually inferred.
+    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
         _ route: some Routable, idempotencyKey: UUID, as type: Value.Type = Value.self

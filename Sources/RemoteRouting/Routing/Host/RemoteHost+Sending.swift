@@ -10,6 +10,7 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route to send.
     ///   - type: The type of the value; usually inferred.
+    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(_ route: some Routable, as type: Value.Type = Value.self) async throws
         -> sending Value
@@ -60,6 +61,7 @@ extension RemoteHost {
     ///   - method: The method.
     ///   - parameters: The parameters: in the query for GET, HEAD and DELETE, otherwise in a JSON body.
     ///   - type: The type of the value; usually inferred.
+    /// - Returns: The decoded value.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
         _ path: RoutePath, method: HTTPMethod = .get, parameters: Parameters = [:], as type: Value.Type = Value.self

@@ -140,6 +140,8 @@ public struct Route: Routable {
     }
 
     /// Creates a route with the properties of another route.
+    ///
+    /// - Parameter route: A route of any type.
     public init(_ route: some Routable) {
         self.init(
             path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)

@@ -94,7 +94,11 @@ extension RouteTags: CustomReflectable {
 }
 
 extension Routable {
-    /// Returns the same route with a tag, which replaces an earlier value of the key.
+    /// Returns the same route with a tag.
+    ///
+    /// - Parameters:
+    ///   - key: The key of the tag.
+    ///   - value: The value; it replaces an earlier value of the key.
     public func tagged<Key: RouteTagKey>(_ key: Key.Type, _ value: Key.Value) -> Route {
         var route = Route(self)
         route.options.tags[key] = value

@@ -17,6 +17,8 @@ extension Freshness {
     /// ```
     ///
     /// Use it in custom fetchers; the fetchers of ``RemoteHost`` call it too. Lifetimes count from the arrival of the response.
+    ///
+    /// - Parameter response: A response of a ``RemoteHost``.
     public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
 
     init(of exchange: CachedExchange) {

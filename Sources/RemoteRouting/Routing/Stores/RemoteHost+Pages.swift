@@ -11,6 +11,7 @@ extension RemoteHost {
     /// - Parameters:
     ///   - type: The type of the list's elements; each page is an array of them.
     ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
@@ -31,6 +32,7 @@ extension RemoteHost {
     ///   - type: The type to decode.
     ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
     ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
@@ -68,6 +70,7 @@ extension RemoteHost {
     ///   - next: Returns the cursor of the next page; `nil` or empty if there is none.
     ///   - prev: Returns the cursor of the previous page; `nil` or empty if there is none.
     ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         next: @escaping @Sendable (_ page: Body) -> String?, prev: @escaping @Sendable (_ page: Body) -> String? = { _ in nil },
@@ -103,6 +106,7 @@ extension RemoteHost {
     ///     the code ``RemoteError/Code/undecodable`` and the error as ``RemoteError/underlyingError``. If the route has an
     ///     ``RouteOptions/accept``, the media type is checked first.
     ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Sendable>(
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Page<Element>,
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
@@ -138,6 +142,7 @@ extension RemoteHost {
     ///   - first: The number of the first page, such as 0 or 1.
     ///   - size: The number of elements of a full page; with `nil`, a short page does not end the list.
     ///   - route: Returns the route of a page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable

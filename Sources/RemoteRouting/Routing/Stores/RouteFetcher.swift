@@ -26,8 +26,12 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     let exchange: ConditionalExchange<Content>
     let route: @Sendable (Param) -> any Routable
 
-    /// Sends the route of a key, and returns new content or the confirmation of the store's version.
+    /// Sends the route of a key.
     ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - validator: The validator of the store's version.
+    /// - Returns: New content, or the confirmation of the store's version.
     /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         try await respond(to: .content(param, revalidating: validator)).result

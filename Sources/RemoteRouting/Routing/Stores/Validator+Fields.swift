@@ -10,6 +10,8 @@ extension Validator {
     /// ```swift
     /// let etag = Validator(of: response)?.entityTag
     /// ```
+    ///
+    /// - Parameter response: A response of a ``RemoteHost``.
     public init?(of response: RemoteResponse<some Any>) {
         self.init(Validator(of: response.fields, now: response.exchange.respondedAt), notesOf: response.exchange)
     }

@@ -50,8 +50,10 @@ public struct ServerSentEvents: Sendable {
         return next
     }
 
-    /// Parses any number of bytes, and returns the events that they complete, in order.
+    /// Parses the next bytes.
     ///
+    /// - Parameter bytes: Any number of bytes.
+    /// - Returns: The events that these bytes complete, in order.
     /// - Throws: ``RemoteError`` with the code ``RemoteError/Code/bodyTooLarge`` for an event over the limit. The parser must not be used
     ///   afterward.
     public mutating func consume(_ bytes: some Sequence<UInt8>) throws(RemoteError) -> [ServerSentEvent] {

@@ -29,6 +29,7 @@ extension RemoteHost {
     ///   - route: The route to send.
     ///   - type: The type to decode; usually inferred.
     ///   - onProgress: Called from any thread with the number of bytes handed to the system; each attempt starts at zero.
+    /// - Returns: The decoded response.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func upload<Value: Decodable & SendableMetatype>(
         _ route: some Routable, as type: Value.Type = Value.self, onProgress: @escaping @Sendable (TransferProgress) -> Void

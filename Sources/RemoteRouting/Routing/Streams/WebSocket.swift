@@ -159,6 +159,7 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route, with the method GET and without a body. An https host uses `wss`, an http host `ws`.
     ///   - options: The settings of the socket.
+    /// - Returns: The open socket.
     /// - Throws: ``RemoteError``; with ``RemoteError/Code/badStatus`` and the status if the server refuses the handshake, and with
     ///   ``RemoteError/Code/unsupported`` if the transport opens no WebSockets.
     public func webSocket(for route: some Routable, options: WebSocket.Options = WebSocket.Options()) async throws -> WebSocket {
