@@ -34,12 +34,24 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
             Part(name: name, fileName: nil, type: nil, content: .value(value.parameterValue))
         }
 
-        /// Bytes in memory, with the file name and the media type that the server sees; `nil` for none.
+        /// Bytes in memory.
+        ///
+        /// - Parameters:
+        ///   - name: The field's name.
+        ///   - data: The bytes.
+        ///   - fileName: The file name that the server sees; `nil` for none.
+        ///   - type: The media type; `nil` for none.
         public static func data(_ name: String, _ data: Data, fileName: String? = nil, type: MimeType? = nil) -> Part {
             Part(name: name, fileName: fileName, type: type, content: .data(data))
         }
 
-        /// A file, streamed from disk, with the file name that the server sees; by default the file's own.
+        /// A file, streamed from disk.
+        ///
+        /// - Parameters:
+        ///   - name: The field's name.
+        ///   - url: The URL of the file.
+        ///   - fileName: The file name that the server sees; by default the file's own.
+        ///   - type: The media type.
         public static func file(_ name: String, at url: URL, fileName: String? = nil, type: MimeType = .octetStream) -> Part {
             Part(name: name, fileName: fileName ?? url.lastPathComponent, type: type, content: .file(url))
         }
