@@ -186,7 +186,9 @@ extension CredentialKeeper: CacheScopeMember {
         cancelRefreshes(before: generation)
     }
 
-    /// Waits for the save of a dropped refresh. The credential stays, because it is not cached content and requests continue.
+    /// Waits until no result of a dropped refresh is being saved.
+    ///
+    /// The credential stays, because it is not cached content and requests continue.
     func clear() async throws { try await waitUntilSaved() }
 
     func waitUntilSaved() async throws { try await saves.take().release() }

@@ -37,6 +37,7 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
 
     /// Returns the successor of a rejected credential: the one that another process has saved meanwhile, or the result of a refresh.
     ///
+    /// - Returns: The successor, and whether this call has refreshed the credential.
     /// - Throws: The error of the refresh; `FetchFailedElsewhere` with the failure of another process; `StoreError.Code.cacherFailed` if
     ///   the place failed, which refuses no credential.
     func successor(

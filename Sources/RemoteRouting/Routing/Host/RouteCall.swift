@@ -53,6 +53,8 @@ final class RouteCall: Sendable {
         var redirects: [RedirectFreshness] = []
     }
 
+    /// Builds the request of a route.
+    ///
     /// Not inlined: the parts of a request would otherwise stay in the caller's frame until the response arrives.
     @inline(never)
     convenience init(

@@ -26,7 +26,9 @@ extension Validator {
         if entityTag == nil, lastModified == nil { return nil }
     }
 
-    /// Whether a text is an entity tag (RFC 9110 §8.8.3); others, such as `*`, would have another meaning in a condition.
+    /// Whether a text is an entity tag (RFC 9110 §8.8.3).
+    ///
+    /// Other texts, such as `*`, would have another meaning in a condition.
     static func isEntityTag(_ text: String) -> Bool {
         var bytes = text.utf8[...]
         if bytes.starts(with: "W/".utf8) { bytes = bytes.dropFirst(2) }

@@ -88,6 +88,7 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route to send.
     ///   - limit: The maximum number of bytes of the body; unlimited by default. The route's ``RouteOptions/responseLimit`` overrides it.
+    /// - Returns: The body, which is still arriving.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func bytes(for route: some Routable, limit: Int? = nil) async throws -> RemoteBytes {
         try await RouteCall(route, at: self, .stream(limit: limit ?? .max)).bytes()

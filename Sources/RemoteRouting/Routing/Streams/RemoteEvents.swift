@@ -2,10 +2,14 @@ internal import Foundation
 internal import RemoteHTTP
 internal import StoreCore
 
-/// The server-sent events of a route, across reconnections (H20).
+/// The server-sent events of a route, across reconnections.
 ///
-/// The delay is at least the one that the server requested, within the policy's limit, or three seconds. After a connection without events,
-/// it is at least one second.
+/// The sequence reconnects where repeating the request is safe (H7). The delay grows with each connection without an event as in
+/// ``RemoteHost/retry``; the policy's number of attempts does not apply. It is at least the delay that the server requested, within the
+/// policy's limit, or three seconds. After a connection without events, it is at least one second.
+///
+/// A response with status 204 ends the sequence. The sequence fails if a response has another status or another media type, except for the
+/// transient statuses of H7.
 struct RemoteEvents: AsyncSequence, Sendable {
     let host: RemoteHost
     let route: any Routable
@@ -139,7 +143,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         guard response.status == 200 || response.status == 204 else {
             throw call.error(
                 .status, .badStatus, call.request, "the status is \(response.status) instead of 200; check the route",
-                status: response.status, fields: response.fields)
+                status: response.status,
+                fields: response.fields)
         }
         let type = response.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
         guard response.status == 204 || type?.essence == MimeType.eventStream.essence else {
