@@ -102,9 +102,11 @@ public final class CookieJar: Sendable {
     /// try await jar.set(["sid=\(id); Path=/; Secure; HttpOnly"], from: page)
     /// ```
     ///
-    /// The lines are values of `Set-Cookie` fields. All rules for received cookies apply, so a cookie that the server could not set is
-    /// ignored.
+    /// All rules for received cookies apply, so a cookie that the server could not set is ignored.
     ///
+    /// - Parameters:
+    ///   - lines: Values of `Set-Cookie` fields.
+    ///   - url: The address that the cookies belong to.
     /// - Throws: ``RemoteError/Code/invalidRoute`` for an address that is neither http nor https; `StoreError.Code.closed` if the scope is
     ///   closed; `CancellationError` if the task is canceled while the cookies load.
     public func set(_ lines: [String], from url: URL) async throws {
