@@ -130,7 +130,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher, [Duration.zero, .seconds(86_400), .seconds(-86_400)])
-    func `C6: records left behind by a failed clear() are not returned, and those saved since are, whatever the clock says`(
+    func `C6: after a failed clear(), only records saved since are returned, even if the clock was set forward or back`(
         _ backing: Backing, _ shift: Duration
     ) async throws {
         let bench = Bench(backing)

@@ -289,7 +289,7 @@ struct FileSweepTests {
         #expect(try place.status("a/b/" + fileName(1))?.permissions == 0o600)
     }
 
-    @Test func `a directory of a scope is inside it, whatever its name`() throws {
+    @Test func `a directory of a scope is inside it under any name`() throws {
         let scope = CacheScope(directory: place.url)
         let names = [
             "users", "../x", "..", ".", "", "a/b", "a%2Fb", "/etc", "a/../../b", "%", "%25", "a\u{0}b", "a\nb", ".sharing", "é", "a:b",
@@ -321,7 +321,7 @@ struct FileSweepTests {
         #expect(scope.directory(named: name + "e\u{301}").path(percentEncoded: true) == composed)
     }
 
-    @Test func `F2: clearing a scope removes the records in all its directories, whatever its name, and nothing else`() async throws {
+    @Test func `F2: clearing a scope removes only the records, in all its directories, even if its name needs escapes`() async throws {
         let folder = "a b%20c"
         let scope = CacheScope(directory: place.url.appending(path: folder, directoryHint: .isDirectory))
         let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
