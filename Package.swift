@@ -302,7 +302,7 @@ let package = Package(
     ]
 )
 
-// `.ci/sanitize --quick` and `.ci/release` name the test targets that they run, and the rest is left out.
+// `.ci/run`, `.ci/sanitize --quick` and `.ci/release` name the targets that they run, and the rest is left out.
 if let names = Context.environment["STOREHOUSE_TARGETS"] {
     var needed = Set(names.split(separator: " ").map(String.init))
     var count = 0
