@@ -63,7 +63,7 @@ public final class PostgresServer: Sendable {
     private static func makeTemplate() throws -> String {
         guard let programs = Self.programs else { throw CocoaError(.fileNoSuchFile) }
         let directory = try makeDirectory()
-        try shell("\(prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync")
+        try shell("\(prefix)'\(programs)/initdb' -D '\(directory)/data' -A trust -U cache -E UTF8 --locale=C --no-sync --wal-segsize=1")
         // The end of the input, also that of this process, removes the directory.
         try templateRemover.withLock { $0 = try ChildProcess("/bin/sh", ["-c", "read line; rm -rf '\(directory)'"]) }
         return directory
