@@ -41,7 +41,7 @@ struct PostgresInputTests {
         }
     }
 
-    @Test(arguments: ["it's a \"table\"; --", "表 😀", String(repeating: "t", count: 56)])
+    @Test(arguments: ["it's a \"table\"; --", "it'\u{301}s a \"\u{301}table", "表 😀", String(repeating: "t", count: 56)])
     func `a table may have any name`(name: String) async throws {
         let (a, b) = (
             PostgresCacher<Int, Int>(try place.database(), table: name), PostgresCacher<Int, Int>(try place.database(), table: name)

@@ -25,9 +25,13 @@ struct PostgresStatements: Sendable {
         (records, state, leases) = (Self.quoted(table), Self.quoted(table + "_state"), Self.quoted(table + "_leases"))
     }
 
-    private static func quoted(_ name: String) -> String { "\"" + name.replacing("\"", with: "\"\"") + "\"" }
+    /// Doubles the quotation marks by Unicode scalars, because a combining accent after one would hide it from `Character`.
+    private static func quoted(_ name: String, _ mark: Unicode.Scalar = "\"") -> String {
+        let inside = name.unicodeScalars.flatMap { $0 == mark ? [$0, $0] : [$0] }
+        return String(String.UnicodeScalarView([mark] + inside + [mark]))
+    }
 
-    private static func literal(_ text: String) -> String { "'" + text.replacing("'", with: "''") + "'" }
+    private static func literal(_ text: String) -> String { quoted(text, "'") }
 
     /// The next number of a change. It is also a time in microseconds, so that a server that has lost its latest changes, or the whole
     /// table, continues above them.

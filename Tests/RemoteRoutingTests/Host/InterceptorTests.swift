@@ -329,7 +329,7 @@ struct RedactionTests {
     @Test(arguments: [
         "https://h/x?token=hush", "https://h/x?user[password]=hush", "https://h/x?user%5Bpassword%5D=hush", "https://h/x?token[]=hush",
         "https://h/x?token%5B0%5D=hush", "https://h/x?a=1&TOKEN=hush", "https://h/x?%74oken=hush", "https://u:hush@h/", "/x#hush",
-        "?token=hush&a=1", "https://h/x?token=\u{301}hush", "https://h/x?a=1&\u{301}b=2&token=hush",
+        "?token=hush&a=1", "https://h/x?token=\u{301}hush", "https://h/x?a=1&\u{301}b=2&token=hush", "https://u:hush@\u{301}h/",
     ])
     func `H12: the secrets of an address are redacted`(address: String) {
         #expect(!redaction.text(of: address).contains("hush"))
@@ -338,6 +338,7 @@ struct RedactionTests {
     @Test(arguments: [
         "<https://h/x?page=2>; rel=\"next\", <https://h/x?token=hush&page=1>; rel=\"prev\"", "<https://u:hush@h/>; rel=next",
         "</x>; rel=a, </y?token=hush>; rel=b", "</x?a=1>, <https://u:hush@h/>", "</x?a=1>, </y#hush>",
+        "</x>, <\u{301}/y?token=hush>\u{301}",
     ])
     func `H12: the secrets of each link are redacted`(field: String) {
         let text = redaction.value(of: HTTPFields.Field(name: "Link", value: field))

@@ -168,6 +168,7 @@ struct ProxyTests {
         ProxyOptions.http("", port: 1), .http("a b", port: 1), .http("http://a.example", port: 1), .http("a.example", port: 0),
         .http("a.example", port: 65_536), .socks5("a.example/x", port: 1), .http("u:p@a.example", port: 1),
         .http("a.example", port: 1, credentials: .init(user: "a:b", password: "x")),
+        .http("a.example", port: 1, credentials: .init(user: "a:\u{301}b", password: "x")),
         .http("a.example", port: 1, credentials: .init(user: "", password: "x")),
         .http("a.example", port: 1, credentials: .init(user: "a\r\nX: y", password: "x")),
         .http("a.example", port: 1, credentials: .init(user: "a", password: "x\u{0}")),

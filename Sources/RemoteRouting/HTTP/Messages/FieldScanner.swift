@@ -78,6 +78,7 @@ struct FieldScanner {
 extension String {
     var asTokenOrQuoted: String {
         if isToken { return self }
-        return "\"" + replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        let inside = unicodeScalars.flatMap { $0 == "\\" || $0 == "\"" ? ["\\", $0] : [$0] }
+        return "\"" + String(String.UnicodeScalarView(inside)) + "\""
     }
 }

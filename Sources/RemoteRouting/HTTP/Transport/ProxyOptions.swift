@@ -203,7 +203,7 @@ extension ProxyOptions.Server {
         }
         switch scheme {
         case .http:
-            if user.contains(":") {
+            if user.utf8.contains(UInt8(ascii: ":")) {
                 return "the proxy's user name contains a colon, which cannot be sent (RFC 7617 §2); use another user"
             }
         case .socks5:

@@ -41,7 +41,7 @@ public struct Authorization: Sendable {
     ///   - password: The password.
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
-            guard !user.contains(":") else {
+            guard !user.utf8.contains(UInt8(ascii: ":")) else {
                 throw RouteFault(.invalidOption, in: "credentials", "a name with a colon cannot be sent (RFC 7617 §2); use another user")
             }
             try fields.set("Authorization", "Basic \(Data("\(user):\(password)".utf8).base64EncodedString())")

@@ -27,7 +27,7 @@ struct Redaction: Sendable {
     /// An address without its user and without secret query values.
     func text(of address: String) -> String {
         var reference = URIReference(address)
-        if let authority = reference.authority, let at = authority.lastIndex(of: "@") {
+        if let authority = reference.authority, let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
             reference.authority = Redaction.mark + authority[at...]
         }
         reference.query = reference.query.map { query in
@@ -51,9 +51,9 @@ struct Redaction: Sendable {
     }
 
     private func links(_ field: String) -> String {
-        field.split(separator: "<", omittingEmptySubsequences: false).map { piece in
-            guard let end = piece.firstIndex(of: ">") else { return text(of: String(piece)) }
-            return text(of: String(piece[..<end])) + piece[end...]
+        field.utf8.split(separator: UInt8(ascii: "<"), omittingEmptySubsequences: false).map { piece in
+            let end = piece.firstIndex(of: UInt8(ascii: ">")) ?? piece.endIndex
+            return text(of: String(decoding: piece[..<end], as: UTF8.self)) + String(decoding: piece[end...], as: UTF8.self)
         }.joined(separator: "<")
     }
 }

@@ -78,7 +78,7 @@ struct PairEncoder {
         default: break
         }
         let text = try style.scalar(of: value, named: name).text
-        guard !text.contains(",") else {
+        guard !text.utf8.contains(UInt8(ascii: ",")) else {
             throw RouteFault(
                 .unsupportedShape, in: "parameter \(name)",
                 "a value of a comma-separated list contains a comma; choose another ParameterStyle.Lists")
