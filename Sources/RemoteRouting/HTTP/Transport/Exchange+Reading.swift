@@ -45,7 +45,8 @@ extension Exchange {
         }
     }
 
-    private func nextPiece() async throws(TransportFailure) -> Data? {
+    /// Returns the next chunk of the body as the source has passed it on; `nil` at its end.
+    func nextPiece() async throws(TransportFailure) -> Data? {
         while true {
             var resume: (@Sendable () -> Void)?
             let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
