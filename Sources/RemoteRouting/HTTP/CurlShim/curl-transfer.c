@@ -295,6 +295,9 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    // A stream may have no deadline, and a server that has vanished ends no connection. The probes begin after a minute of silence.
+    curl->curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 15L);
     curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
