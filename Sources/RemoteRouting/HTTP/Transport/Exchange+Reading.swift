@@ -114,13 +114,10 @@ extension Exchange {
     package func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
-            if let earlier = state.end {
-                state.end = {
-                    earlier()
-                    action()
-                }
-            } else {
-                state.end = action
+            let earlier = state.end
+            state.end = {
+                earlier?()
+                action()
             }
             return false
         }

@@ -361,7 +361,7 @@ final class WireTransfer {
         if !isAccepted { endSending() }
     }
 
-    /// Ends a request whose response is complete, or whose connection has ended, while its body pauses.
+    /// Ends a request after its complete response, or after the end of its connection, while the body pauses.
     private func peerEnded() {
         // After any other status, the server may still read.
         if isUpgraded || isSendingPaused && status >= 300 { endSending() }
