@@ -69,6 +69,18 @@ struct SocketFrameTests {
         await #expect(throws: TransportFailure.self) { try await link.send(.text("late")) }
     }
 
+    @Test func `H25: a pong goes between the frames of a long message`() async throws {
+        let link = FrameLink(protocols: [], messageBytes: 1)
+        let wire = WatchedState<[Data]>([])
+        func take() { link.requestNext { bytes in wire.update { $0.append(bytes ?? Data()) } } }
+        take()
+        try await link.send(.data(Data(count: (2 << 20) + 1)))
+        link.post(.pong(Data([7])))
+        for _ in 0..<3 { take() }
+        #expect(wire.current.map(\.first) == [0x02, 0x8A, 0x00, 0x80])
+        #expect(wire.current.map(\.count) == [(1 << 20) + 14, 7, (1 << 20) + 14, 7])
+    }
+
     @MainActor
     @Test func `H25: a frame that the end of the exchange discards is not reported as sent to a canceled sender`() async throws {
         let link = FrameLink(protocols: [], messageBytes: 1)

@@ -159,6 +159,26 @@ struct SequenceBodyTests {
         try await until("the sequence ends") { endless.ended.current }
     }
 
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), arguments: ["", "Connection: close\r\n"])
+    func `H23: a response that refuses a request ends it, even while the sequence pauses`(_ field: String) async throws {
+        let (chunks, chunk) = AsyncStream<Data>.makeStream()
+        chunk.yield(Data(count: 10))
+        let rest = WatchedState<Int?>(nil)
+        let server = try RawServer { connection in
+            _ = connection.readHead()
+            // With the length of the chunk.
+            _ = connection.readBytes(15)
+            connection.send("HTTP/1.1 413 Content Too Large\r\n\(field)Content-Length: 4\r\n\r\nbody")
+            rest.update { $0 = connection.readBytes(.max) }
+        }
+        let host = try RealTransport.curl.host(server.port) { ($0.retry, $0.timeouts) = (.never, .init()) }
+        let task = Task { [route = post(HTTPBodyStream(chunks))] in try await remoteError { try await host.send(route) } }
+        #expect(try await task.value(of: "the call ends").status == 413)
+        // Not even the chunk that would end the body.
+        #expect(try await rest.wait { $0 } == 0)
+        chunk.finish()
+    }
+
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `H23: sequences that wait for their next chunk hold no threads`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }

@@ -164,8 +164,7 @@ struct wire_transfer {
     int has_ended;
     /// Whether the server's certificate was refused, because it names its host only in the common name.
     int lacks_names;
-    /// Whether the server has left HTTP, and whether the reader is behind.
-    int is_upgraded;
+    /// Whether the reader is behind.
     int is_receiving_paused;
     int new_socket;
     uint64_t read_before;

@@ -295,6 +295,9 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    // A stream may have no deadline, and a server that has vanished ends no connection. The probes begin after a minute of silence.
+    curl->curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 15L);
     curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
@@ -407,7 +410,6 @@ void wire_transfer_end(wire_transfer *transfer) {
         return;
     }
     end_start(transfer);
-    transfer->is_upgraded = 0;
     wire_process_enter();
     // Removed before it is freed or reused.
     if (transfer->is_running) {
@@ -433,13 +435,10 @@ void wire_transfer_end(wire_transfer *transfer) {
     if (!is_kept) free(transfer);
 }
 
-void wire_transfer_upgraded(wire_transfer *transfer) { transfer->is_upgraded = 1; }
-
 void wire_transfer_unwatched(wire_transfer *transfer) {
-    // After the end of a connection, libcurl waits for further bytes of the request body, and reports nothing until then. It waits for
-    // nothing on a socket only in this case and while the transfer is paused or over.
-    if (!transfer->is_upgraded || !transfer->is_running || transfer->is_over || transfer->is_receiving_paused) return;
-    transfer->is_upgraded = 0;
+    // After the end of a response or a connection, libcurl waits for further bytes of the request body, and reports nothing until then. It
+    // waits for nothing on a socket only in this case, before the request, and while the transfer is paused or over.
+    if (!transfer->is_running || transfer->is_abandoned || transfer->is_over || transfer->is_receiving_paused) return;
     transfer->callbacks.peer_ended(transfer->context);
 }
 

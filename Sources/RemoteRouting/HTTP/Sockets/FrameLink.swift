@@ -8,11 +8,11 @@ internal import StoreCore
 /// many builds, such as Debian 12's.
 final class FrameLink: SocketLink {
     private struct State: Sendable {
-        /// The frames that wait, with the numbers of their senders.
+        /// The frames that wait, with the numbers of their senders; a long message has several.
         var frames: [(number: UInt64, bytes: Data)] = []
         /// A control frame that precedes them.
         var control: Data?
-        /// The numbers of the last sender and of the last frame that the wire has taken.
+        /// The numbers of the last sender, and of that of the last frame that the wire has taken.
         var (last, taken): (UInt64, UInt64) = (0, 0)
         /// Whether nothing more will be sent, and whether the exchange is over.
         var (isFinished, isOver) = (false, false)
@@ -70,11 +70,11 @@ final class FrameLink: SocketLink {
     // MARK: Sending
 
     func send(_ event: SocketEvent) async throws {
-        let bytes = FrameLink.frame(event)
+        let frames = FrameLink.frames(of: event)
         let number: UInt64? = state.update { state in
             guard !state.isFinished, !state.isOver else { return nil }
             state.last += 1
-            state.frames.append((state.last, bytes))
+            state.frames += frames.map { (state.last, $0) }
             // Before the wire has taken it: no frame follows a Close frame (RFC 6455 §5.5.1).
             if case .close = event { state.isFinished = true }
             return state.last
@@ -86,7 +86,7 @@ final class FrameLink: SocketLink {
             if !isTaken { throw TransportFailure.closedSocket }
         } catch is CancellationError {
             let isTaken = state.update { state in
-                state.frames.removeAll { $0.number == number }
+                if state.taken < number { state.frames.removeAll { $0.number == number } }
                 return state.taken >= number
             }
             if !isTaken { throw TransportFailure.cancelled }
@@ -94,7 +94,7 @@ final class FrameLink: SocketLink {
     }
 
     func post(_ event: SocketEvent) {
-        let bytes = FrameLink.frame(event)
+        let bytes = FrameLink.frames(of: event).first
         let isPong = if case .pong = event { true } else { false }
         state.update { state in
             // A pong is a response, so a ping of this side does not replace it.
@@ -145,23 +145,29 @@ final class FrameLink: SocketLink {
 
     // MARK: Frames
 
-    private static func frame(_ event: SocketEvent) -> Data {
-        switch event {
-        case .text(let text): frame(.text, Data(text.utf8))
-        case .data(let data): frame(.data, data)
-        case .ping(let data): frame(.ping, data)
-        case .pong(let data): frame(.pong, data)
-        case .close(let code, let reason):
-            frame(.close, code.map { Data([UInt8($0 >> 8), UInt8($0 & 0xFF)]) + Data(reason.utf8) } ?? Data())
+    private static func frames(of event: SocketEvent) -> [Data] {
+        let (opcode, payload): (SocketOpcode, Data) =
+            switch event {
+            case .text(let text): (.text, Data(text.utf8))
+            case .data(let data): (.data, data)
+            case .ping(let data): (.ping, data)
+            case .pong(let data): (.pong, data)
+            case .close(let code, let reason):
+                (.close, code.map { Data([UInt8($0 >> 8), UInt8($0 & 0xFF)]) + Data(reason.utf8) } ?? Data())
+            }
+        // Pings and pongs go between the frames of a long message (RFC 6455 §5.4). Otherwise, a slow connection would count as lost.
+        return stride(from: 0, to: max(1, payload.count), by: 1 << 20).map { start in
+            let part = payload.dropFirst(start).prefix(1 << 20)
+            return frame(start == 0 ? opcode : .continuation, part, isFinal: part.endIndex == payload.endIndex)
         }
     }
 
     /// Encodes a frame of a client, which is masked with a new random key (RFC 6455 §5.3).
-    static func frame(_ opcode: SocketOpcode, _ payload: Data) -> Data {
+    static func frame(_ opcode: SocketOpcode, _ payload: Data, isFinal: Bool = true) -> Data {
         let key = (0..<4).map { _ in UInt8.random(in: .min ... .max) }
         var frame = Data(capacity: payload.count + 14)
         let size = payload.count < 126 ? 0 : payload.count < 65_536 ? 2 : 8
-        frame.append(0x80 | opcode.rawValue)
+        frame.append((isFinal ? 0x80 : 0) | opcode.rawValue)
         frame.append(0x80 | (size == 0 ? UInt8(payload.count) : size == 2 ? 126 : 127))
         for place in 0..<size { frame.append(UInt8(truncatingIfNeeded: payload.count >> (8 * (size - 1 - place)))) }
         frame.append(contentsOf: key)

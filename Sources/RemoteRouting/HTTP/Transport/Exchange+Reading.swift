@@ -45,7 +45,8 @@ extension Exchange {
         }
     }
 
-    private func nextPiece() async throws(TransportFailure) -> Data? {
+    /// Returns the next chunk of the body as the source has passed it on; `nil` at its end.
+    func nextPiece() async throws(TransportFailure) -> Data? {
         while true {
             var resume: (@Sendable () -> Void)?
             let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
@@ -113,13 +114,10 @@ extension Exchange {
     package func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
-            if let earlier = state.end {
-                state.end = {
-                    earlier()
-                    action()
-                }
-            } else {
-                state.end = action
+            let earlier = state.end
+            state.end = {
+                earlier?()
+                action()
             }
             return false
         }

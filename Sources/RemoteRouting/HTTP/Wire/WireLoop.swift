@@ -19,8 +19,8 @@ final class WireLoop {
     /// The transfers with a head or a chunk that is not yet reported.
     private var unreported: [WireTransfer] = []
     private var isDraining = false
-    /// The time at the start of this turn.
-    private(set) var now = SystemTime().now
+    /// The time of this part of a turn; `nil` before its first use.
+    private var time: MonotonicInstant?
     private(set) var turn = 0
 
     /// Takes ownership of a libcurl loop, which no other thread may use afterward.
@@ -41,7 +41,7 @@ final class WireLoop {
         wire_thread_prepare()
         while true {
             mailbox.take(into: &commands)
-            now = SystemTime().now
+            time = nil
             turn += 1
             // A transfer may wait again.
             let continued = waiting
@@ -54,11 +54,19 @@ final class WireLoop {
             report()
             // Freed earlier, libcurl would wait for its threads.
             if isDraining, machine.count == 0, !hasLookups { return }
-            let mayWait = mailbox.mayFallAsleep(known: machine.count)
-            wire_loop_turn(handle, mayWait ? waitingTime : 0)
-            now = SystemTime().now
+            let limit = mailbox.mayFallAsleep(known: machine.count) ? waitingTime : 0
+            // The callbacks of libcurl follow the wait.
+            time = nil
+            wire_loop_turn(handle, limit)
             collect()
         }
+    }
+
+    /// The time, which is read once before the wait of a turn, and once after it.
+    var now: MonotonicInstant {
+        let now = time ?? SystemTime().now
+        time = now
+        return now
     }
 
     /// Whether another exchange may open a connection; idle connections alone never prevent it.
@@ -158,7 +166,8 @@ final class WireLoop {
         begin(transfer.ticket, onFreshConnection: false)
     }
 
-    private func conclude(_ transfer: WireTransfer, _ code: Int32) {
+    /// Ends a transfer that libcurl has ended with a code, or that has its whole response.
+    func conclude(_ transfer: WireTransfer, _ code: Int32) {
         let (isCut, isFlood) = (transfer.isCut(code), transfer.wasFlooded(code))
         if isCut || isFlood { protocols.broke(transfer, byFlood: isFlood) }
         if isCut, transfer.mayBeginAgain, protocols[transfer.request.origin] == .brokenHTTP2 {

@@ -15,8 +15,9 @@ final class WireTransfer {
     private(set) var offersHTTP2: Bool
     /// Whether the exchange was begun again with another protocol.
     private(set) var isRepeated = false
-    /// Whether a head has arrived, and whether a part of the response was reported.
-    private(set) var hasHead = false
+    /// The status of the response, 0 before its head, and whether a part of the response was reported.
+    private var status = 0
+    var hasHead: Bool { status > 0 }
     private var hasReported = false
     private var isUpgraded = false
 
@@ -33,7 +34,7 @@ final class WireTransfer {
     private var (chunks, bytes) = (0, 0)
 
     private var isSendingPaused = false
-    /// Whether nothing more is to be sent, because the server has refused an upgrade or has ended the connection.
+    /// Whether nothing more is to be sent, because the server has refused an upgrade or the body, or has ended the connection.
     private var endsSending = false
     private var sent: Int64 = 0
     private(set) var hasSent = false
@@ -80,7 +81,7 @@ final class WireTransfer {
 
     /// Prepares the exchange to begin again with another protocol.
     func repeats(offeringHTTP2 isOffered: Bool) {
-        (isRepeated, offersHTTP2, hasHead) = (true, isOffered, false)
+        (isRepeated, offersHTTP2, status) = (true, isOffered, 0)
         (headReader, head, first) = (HeadReader(url: request.message.url, offersHTTP2: isOffered), nil, Data())
         (isReceivingPaused, isSendingPaused) = (false, false)
     }
@@ -291,6 +292,8 @@ final class WireTransfer {
     func continueReceiving() {
         if endsSending {
             endsSending = false
+            // The response is complete. The end of a partial body would make it look complete as well.
+            if request.socket == nil { return loop.conclude(self, 0) }
             take(.success(nil))
         }
         guard isReceivingPaused, !isPaused, let handle else { return }
@@ -311,7 +314,7 @@ final class WireTransfer {
         do throws(TransportFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
-            hasHead = true
+            status = head.status
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             loop.reportLater(self)
@@ -354,13 +357,18 @@ final class WireTransfer {
 
     /// Begins to exchange frames, or ends the request of an upgrade that the server has refused.
     private func upgrade(isAccepted: Bool) {
-        guard isAccepted, let handle else { return peerEnded() }
-        isUpgraded = true
-        wire_transfer_upgraded(handle)
+        isUpgraded = isAccepted
+        if !isAccepted { endSending() }
+    }
+
+    /// Ends a request after its complete response, or after the end of its connection, while the body pauses.
+    private func peerEnded() {
+        // After any other status, the server may still read.
+        if isUpgraded || isSendingPaused && status >= 300 { endSending() }
     }
 
     /// Ends the request in the next iteration of the loop, because this runs within a callback of libcurl.
-    private func peerEnded() {
+    private func endSending() {
         endsSending = true
         loop.continueLater(self)
     }

@@ -364,6 +364,35 @@ struct FlowTests {
         #expect(try await code("/drip", .init(idle: hangLimit, overall: .milliseconds(250))) == .overallTimedOut)
         try await origin.waitUntil { $0.openConnections == 0 }
     }
+
+    @Test func `H20: the system probes the connection of a silent stream`() async throws {
+        let server = try RawServer(sending: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") { $0.drain() }
+        let bytes = try await RealTransport.curl.host(server.port).bytes(for: Route(path: "/silent"))
+        let probed = (0..<Int32(clamping: sysconf(Int32(_SC_OPEN_MAX)))).filter { descriptor in
+            let (isConnected, port) = withLoopbackAddress { address, size in getpeername(descriptor, address, &size) == 0 }
+            var (isProbed, size) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+            guard isConnected, port == server.port else { return false }
+            return getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &isProbed, &size) == 0 && isProbed != 0
+        }
+        #expect(probed.count == 1)
+        withExtendedLifetime(bytes) {}
+    }
+
+    @Test func `H6: the time between two pieces begins with the earlier one, however long it was awaited`() async throws {
+        let sent = Lock(ContinuousClock.now)
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            // Longer than libcurl's own timers, so that the engine only waits.
+            usleep(500_000)
+            sent.withLock { $0 = .now }
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+            connection.drain()
+        }
+        let idle = Duration.milliseconds(500)
+        let host = try RealTransport.curl.host(server.port) { ($0.retry, $0.timeouts) = (.never, .init(head: hangLimit, idle: idle)) }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/slow")) }
+        #expect(error.code == .idleTimedOut && sent.withLock { $0 }.duration(to: .now) >= idle)
+    }
 }
 
 extension RemoteBytes {

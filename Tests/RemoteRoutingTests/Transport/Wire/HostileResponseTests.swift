@@ -80,6 +80,27 @@ struct HostileResponseTests {
         #expect(origin.acceptedConnections == 1)
     }
 
+    @Test func `W3, H8: the body of a redirect is not decoded`() async throws {
+        let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 10_000_000).with(status: 302) }
+        let transport = try RealTransport.curl.make()
+        // The limits of a stream.
+        let response = try await transport.perform(HTTPRequest(url: origin.url), limits: ExchangeLimits(bodyBytes: .max))
+        await response.skipShortBody()
+        let metrics = try #require(response.metrics)
+        #expect(metrics.decodedBodyBytes == 0 && metrics.receivedBodyBytes ?? 0 > 0)
+    }
+
+    @Test func `W3: an endless redirect body with a short announced length is not read to its end`() async throws {
+        let chunk = "10000\r\n\(String(repeating: "x", count: 65_536))\r\n"
+        let server = try RawServer(sending: "HTTP/1.1 302 Found\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n") { connection in
+            while connection.sends(chunk) {}
+        }
+        let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
+        let response = try await RealTransport.curl.make().perform(HTTPRequest(url: url), limits: ExchangeLimits(bodyBytes: .max))
+        await response.skipShortBody()
+        #expect(response.metrics == nil)
+    }
+
     @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
     func `W7: a body truncated at any byte is an error`(_ framing: LoopbackOrigin.Response.Framing) async throws {
         let count = framing == .length ? 10 : 10 + 4 * 5 + 5 + 2

@@ -95,7 +95,7 @@ typedef struct {
     int (*will_send)(void *context, int is_reused, int is_readable);
     /// Called right before a connection is opened; any result except 0 allows it, 0 ends the transfer.
     int (*may_connect)(void *context);
-    /// Called when the peer has ended an upgraded connection while nothing is sent; must not call libcurl.
+    /// Called when the peer may have ended its response, or an upgraded connection, while nothing is sent; must not call libcurl.
     void (*peer_ended)(void *context);
 } wire_callbacks;
 
@@ -165,8 +165,6 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 void wire_transfer_distrust(const wire_transfer *transfer);
 /// Ends the exchange on the wire at once and keeps the handle for the next exchange. During a name lookup, libcurl ends the transfer later.
 void wire_transfer_end(wire_transfer *transfer);
-/// Notes that the server has left HTTP, so that the end of the connection is reported even while nothing is sent.
-void wire_transfer_upgraded(wire_transfer *transfer);
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
 /// libcurl's information about the proxy of a failed transfer.
 typedef struct {
