@@ -172,7 +172,7 @@ actor Shelf {
                 return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
             }
         }
-        if isForeign, set.hasPrefix("group/") {
+        if isForeign, set.isGroup {
             throw TextStoreError(
                 .incompleteSet, "cannot store the set: another process has changed other texts of it; the set is fetched again")
         }

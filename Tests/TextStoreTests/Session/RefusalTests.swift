@@ -108,7 +108,7 @@ struct RefusalTests {
 
     @Test(arguments: [
         "../../x", "/etc/passwd", ".", "..", "CON", String(repeating: "a", count: 4096), "EULA", "eula", "😀\u{301}", "a\0b", " ",
-        "texts/eula",
+        "texts/eula", "\u{301}a",
     ])
     func `T11: any name has a file of its own inside the directory`(name: String) async throws {
         bench.serve(manifest: "{}")
