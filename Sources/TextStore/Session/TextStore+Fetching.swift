@@ -217,6 +217,7 @@ extension TextStore {
         var facts = known.facts
         facts.version = item.rank.version
         facts.epoch = item.rank.epoch
+        try TextValidation.check(TextVerification(known, as: nil, isListed: false).bytes.count, expected)
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
         return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers ?? verify.map { _ in [:] })
