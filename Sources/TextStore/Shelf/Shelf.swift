@@ -137,7 +137,7 @@ actor Shelf {
     /// Stores a whole set of fetched texts, which becomes active or waits.
     ///
     /// - Parameters:
-    ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
+    ///   - unchanged: Active records of the set that were found unchanged, with the time of the check.
     ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
     ///   - change: A change of the session in the same step; not called if nothing is stored.
@@ -145,7 +145,7 @@ actor Shelf {
     /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet``, ``TextStoreError/Code/withdrawn``, or
     ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
-        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([String], Date) = ([], .distantPast),
+        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([TextRecord], Date) = ([], .distantPast),
         where counts: @Sendable (SessionState) -> Bool = { _ in true }, onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
     ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
@@ -156,7 +156,7 @@ actor Shelf {
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
         onSaved()
-        return publish(records.map(\.identifier) + unchanged.0, outcome, change)
+        return publish((records + unchanged.0).map(\.identifier), outcome, change)
     }
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
@@ -198,17 +198,23 @@ actor Shelf {
         return isActivated ? activated(places) : []
     }
 
-    /// Records that unversioned texts were found unchanged.
-    private func confirm(_ identifiers: [String], at date: Date) {
+    /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
+    private func confirm(_ records: [TextRecord], at date: Date) {
+        var change: Pointer.Change {
+            let active = records.filter { record in
+                pointer.active[record.identifier].map { $0.rank == record.rank && $0.digest == record.facts.digest } ?? false
+            }
+            return .confirmed(active.map(\.identifier), date)
+        }
         do throws(TextStoreError) {
             try locked { () throws(TextStoreError) in
                 catchUp()
-                try step(.confirmed(identifiers, date))
+                try step(change)
             }
         } catch {
             // Without this record, the next start only checks these texts again.
             faults.append(error)
-            pointer.take(.confirmed(identifiers, date))
+            pointer.take(change)
         }
     }
 

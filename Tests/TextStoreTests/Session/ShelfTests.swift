@@ -146,6 +146,21 @@ struct ShelfTests {
         #expect(outcome.faults.isEmpty)
     }
 
+    @Test func `T9: a check confirms only the record that it has compared`() async throws {
+        let one = shelf(), other = shelf(), checked = Date(timeIntervalSince1970: 9)
+        func check(_ known: TextRecord) async throws -> Date? {
+            _ = try await one.store("text/eula", [], isActivated: true, unchanged: ([known], checked))
+            return one.session.read { $0.held["eula"]?.checked }
+        }
+        _ = await one.admit(["eula"], activatesPending: false)
+        let first = record("eula", "1.0.0", "1"), second = record("eula", "2.0.0", "2")
+        _ = try await one.store("text/eula", [first], isActivated: true)
+        #expect(try await check(first) == checked)
+        _ = try await other.store("text/eula", [second], isActivated: true)
+        #expect(try await check(first) == nil, "the other store has replaced the text during the check")
+        #expect(try await check(second) == checked)
+    }
+
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
