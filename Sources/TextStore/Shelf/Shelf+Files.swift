@@ -114,13 +114,14 @@ extension Shelf {
                 return increases
             }
         } catch {
-            // The floors are raised in memory, and the same bundle raises them again at the next start.
+            // The floors are raised in memory, and the next save or the same bundle at the next start raises them again.
             faults.append(error)
             return risen(bundled)
         }
     }
 
     private func risen(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+            unsaved.formUnion(bundled.map(\.identifier))
         bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
     }
 

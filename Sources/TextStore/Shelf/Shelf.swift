@@ -340,9 +340,10 @@ actor Shelf {
                 return (seen, changed)
             }
         } catch {
-            // The order counts in memory, and the same bundle repeats it at the next start.
+            // The order counts in memory, and the next save or the same bundle at the next start repeats it.
             faults.append(error)
             (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
+            unsaved.formUnion(changed)
         }
         let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
         return (changed.filter(registered.contains), Outcome(events: events))

@@ -161,6 +161,24 @@ struct ShelfTests {
         #expect(try await check(second) == checked)
     }
 
+    @Test func `T16: an order of the bundle that cannot be saved is saved with the next edition`() async throws {
+        let shelf = shelf(), folder = place.url.path, away = folder + "-away"
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "9.0.0", "nine")], isActivated: true)
+        let entry = #"{"version":"1.0.0","rollback":true}"#
+        var order = try VersionManifest(parsing: Data(#"{"epoch":1,"revision":1,"texts":{"eula":\#(entry)}}"#.utf8))
+        try FileManager.default.moveItem(atPath: folder, toPath: away)
+        try Data().write(to: URL(filePath: folder))
+        #expect(await shelf.carryOut(order).changed == ["eula"])
+        try FileManager.default.removeItem(atPath: folder)
+        try FileManager.default.moveItem(atPath: away, toPath: folder)
+        order.revision = 2
+        _ = try await shelf.accept(order, TextStorePolicy(), isVerified: true)
+        let next = self.shelf()
+        _ = await next.admit(["eula"], activatesPending: false)
+        #expect(await next.floors.texts["eula"]?.rank == Rank(epoch: Edition(epoch: 1, revision: 1), version: SemanticVersion("1.0.0")))
+    }
+
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
