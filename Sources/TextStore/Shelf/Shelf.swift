@@ -382,6 +382,8 @@ actor Shelf {
 
     /// Deletes all texts and the manifest; the floors stay.
     func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Outcome {
+        // Another process may have removed the directory.
+        try directory.make(options)
         try locked { () throws(TextStoreError) in
             catchUp()
             if !pointer.files.isEmpty || pointerJournal.serial > 0 || pointerJournal.isRefused {

@@ -179,6 +179,15 @@ struct ShelfTests {
         #expect(await next.floors.texts["eula"]?.rank == Rank(epoch: Edition(epoch: 1, revision: 1), version: SemanticVersion("1.0.0")))
     }
 
+    @Test func `T14: a removed session is cleared`() async throws {
+        let shelf = shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true)
+        try FileManager.default.removeItem(at: place.url)
+        _ = try await shelf.clear()
+        #expect(shelf.session.read { $0.held["eula"]?.active == nil && $0.held["eula"]?.floor != nil })
+    }
+
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
