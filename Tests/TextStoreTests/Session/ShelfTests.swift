@@ -188,6 +188,19 @@ struct ShelfTests {
         #expect(shelf.session.read { $0.held["eula"]?.active == nil && $0.held["eula"]?.floor != nil })
     }
 
+    @Test func `T14: a shelf forgets the records that another one has removed`() async throws {
+        let one = shelf(), other = shelf()
+        _ = await other.admit(["eula"], activatesPending: false)
+        for number in 1...6 {
+            _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true)
+            guard number.isMultiple(of: 2) else { continue }
+            try await other.checkOrder(of: VersionManifest(parsing: Data("{}".utf8)), TextStorePolicy())
+            _ = await other.lookAgain()
+        }
+        #expect(other.session.read { $0.held["eula"]?.active?.text } == "6")
+        #expect(await other.loaded.count == 1)
+    }
+
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
