@@ -153,7 +153,9 @@ struct Publication: Equatable {
         for name in options.removals.sorted() where last?.texts[name] == nil && last?.texts.keys.contains(languageOf: name) != true {
             throw Refusal("--remove names “\(name)”, which the last manifest does not list; correct the name")
         }
-        for name in options.removals.sorted() where newest[name] != nil || newest.keys.contains(languageOf: name) {
+        // A text in one language may be removed for the sake of its languages.
+        for name in options.removals.sorted()
+        where newest[name] != nil || (last?.texts[name] == nil && newest.keys.contains(languageOf: name)) {
             throw Refusal("--remove names “\(name)”, which still has a file in the directory; move the file away first")
         }
         try setEdition(after: last, options)
@@ -284,6 +286,10 @@ struct Publication: Equatable {
         entry.group = options.groups[identifier] ?? usual?.group
         let isRollback = options.rollbacks.contains(identifier)
         let withdrawn = last.compactMap { $0.withdrawn.flatMap { SemanticVersion($0) } }.max()
+        if version == withdrawn {
+            throw Refusal(
+                "“\(identifier)” \(version) was withdrawn, and users may have accepted its wording; publish it with a higher version")
+        }
         if let highest, version < highest.0 {
             guard isRollback else {
                 throw Refusal(
@@ -294,11 +300,7 @@ struct Publication: Equatable {
             entry.withdrawn = max(withdrawn ?? highest.0, highest.0).description
         } else if isRollback {
             throw Refusal("--rollback \(identifier) has no effect: \(version) is not below the last version; leave it out")
-        } else if let withdrawn, version <= withdrawn {
-            guard version != withdrawn else {
-                throw Refusal(
-                    "“\(identifier)” \(version) was withdrawn, and users may have accepted its wording; publish it with a higher version")
-            }
+        } else if let withdrawn, version < withdrawn {
             // Devices that have not seen the rollback yet still show the withdrawn version.
             (entry.rollback, entry.withdrawn) = (true, withdrawn.description)
         }
@@ -330,6 +332,8 @@ struct Publication: Equatable {
             entries[0].when = conditions
             entries += rest.map { old in
                 var old = old
+                // The other devices may show the withdrawn version, too.
+                if entry.rollback == true { (old.rollback, old.withdrawn) = (true, entry.withdrawn ?? old.withdrawn) }
                 let draw = old.when?.percent == nil ? old.when?.draw : Self.draw(of: old, identifier, in: entry.group)
                 old.when?.draw = draw
                 old.group = entry.group

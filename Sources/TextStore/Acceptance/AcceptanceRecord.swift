@@ -73,7 +73,9 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
         let isFormula = first.map { "=+-@\t\r\n＝＋－＠".unicodeScalars.contains($0) } ?? false
         let shown = isFormula ? "'" + text : text
         guard shown.unicodeScalars.contains(where: { "\",\r\n".unicodeScalars.contains($0) }) else { return shown }
-        return "\"" + shown.replacing("\"", with: "\"\"") + "\""
+        // By bytes, because a quotation mark with a combining character is another character.
+        let parts = shown.utf8.split(separator: UInt8(ascii: "\""), omittingEmptySubsequences: false)
+        return "\"" + parts.map { String(Substring($0)) }.joined(separator: "\"\"") + "\""
     }
 
     /// Returns a string of JSON on one line (RFC 8259 §7).

@@ -44,7 +44,7 @@ struct EvidenceLog {
 
     mutating func read(after position: UInt64) throws(TextStoreError) -> [(UInt64, AcceptanceRecord)] {
         if isUpToDate, last <= position { return [] }
-        return try entries().filter { $0.serial > position }.compactMap { entry in entry.record.map { (entry.serial, $0) } }
+        return try entries(after: position).filter { $0.serial > position }.compactMap { entry in entry.record.map { (entry.serial, $0) } }
     }
 
     /// Returns all records in their order, each acceptance with its wording.
@@ -59,11 +59,13 @@ struct EvidenceLog {
         }
     }
 
-    private mutating func entries() throws(TextStoreError) -> [Journal.Entry] {
+    /// Returns at least the entries after a position, or all of them. Reads only the news if they include these.
+    private mutating func entries(after position: UInt64? = nil) throws(TextStoreError) -> [Journal.Entry] {
         do throws(StoreError) {
             return try log.transact(creating: false) { transaction throws(StoreError) in
+                let hasRead = last
                 learn(transaction.news)
-                return try transaction.all()
+                return position.map { hasRead <= $0 } ?? false ? transaction.news.entries : try transaction.all()
             } ?? []
         } catch {
             throw .reading(error)

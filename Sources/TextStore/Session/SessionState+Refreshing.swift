@@ -92,7 +92,7 @@ extension SessionState {
         let members = members(of: set)
         guard let manifest, members.contains(where: { manifest.entries[$0] != nil || unusable[$0] != nil }) else { return nil }
         if let date = manifestExpired(at: now), members.contains(where: { resolved[$0] != nil }) { return .expiredManifest(date) }
-        guard set.hasPrefix("group/") else { return nil }
+        guard set.isGroup else { return nil }
         for identifier in members {
             if let refusal = refusalOfEntry(identifier) { return .incomplete(set, because: refusal) }
             guard offer(for: identifier)?.entry == nil else { continue }
@@ -403,9 +403,9 @@ extension URL {
 extension TextStoreError {
     /// Makes the error of a set that cannot switch because of one of its texts; for a text without a group, the fault itself.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
-        guard set.hasPrefix("group/") else { return fault }
+        guard set.isGroup else { return fault }
         return TextStoreError(
-            .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",
+            .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.nameInSet)”: \(fault.message)",
             underlyingError: fault, retryAfter: fault.retryAfter)
     }
 

@@ -186,14 +186,14 @@ struct SessionState: Sendable {
 
     /// Returns the loaded texts of a set, sorted.
     func members(of set: String) -> [String] {
-        guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
-        let identifier = String(set.dropFirst(5))
+        if set.isGroup { return (groups[set] ?? []).sorted() }
+        let identifier = String(set.nameInSet)
         return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
     }
 
     /// Returns whether a text of a set satisfies a condition. Called at each registration, so it does not sort.
     func hasMember(of set: String, where isSo: (String) -> Bool) -> Bool {
-        set.hasPrefix("text/") ? members(of: set).contains(where: isSo) : groups[set]?.contains(where: isSo) ?? false
+        set.isGroup ? groups[set]?.contains(where: isSo) ?? false : members(of: set).contains(where: isSo)
     }
 
     /// All sets of loaded texts, sorted.
@@ -289,6 +289,14 @@ struct SessionState: Sendable {
         let isOver = quiet.deadline.map { $0 <= moment.instant } ?? false
         return (found.text(ifExpired: expiredSince), isDue: isOver || isSecond || end <= moment.date)
     }
+}
+
+extension String {
+    /// Whether a set is a group, and not a text of its own. Compares bytes, because a name may begin with a combining character.
+    var isGroup: Bool { utf8.starts(with: "group/".utf8) }
+
+    /// The name of a set's group, or of its only text.
+    var nameInSet: Substring { Substring(utf8.dropFirst(isGroup ? 6 : 5)) }
 }
 
 /// One moment of a session on both clocks, with the policy of the session.

@@ -123,7 +123,7 @@ extension TextStore {
         }
     }
 
-    private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
+    private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [TextRecord]) async {
         let moment = moment
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
@@ -164,11 +164,15 @@ extension TextStore {
     @concurrent
     private func fetched(
         _ items: [SetPlan.Item], _ responses: [Response?]
-    ) async -> (records: [TextRecord], unchanged: [String], faults: [TextStoreError]) {
-        var records: [TextRecord] = [], unchanged: [String] = [], faults: [TextStoreError] = []
+    ) async -> (records: [TextRecord], unchanged: [TextRecord], faults: [TextStoreError]) {
+        var records: [TextRecord] = [], unchanged: [TextRecord] = [], faults: [TextStoreError] = []
         for (item, response) in zip(items, responses) {
             do throws(TextStoreError) {
-                if let record = try fetched(item, response) { records.append(record) } else { unchanged.append(item.identifier) }
+                if let record = try fetched(item, response) {
+                    records.append(record)
+                } else if case .fetch(_, _, let known?) = item.work {
+                    unchanged.append(known)
+                }
             } catch {
                 faults.append(error.about(item.identifier))
             }
@@ -213,6 +217,7 @@ extension TextStore {
             throw TextStoreError(
                 .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
         }
+        try TextValidation.check(TextVerification(known, as: nil, isListed: false).bytes.count, expected)
         if known.rank == item.rank { return nil }
         var facts = known.facts
         facts.version = item.rank.version

@@ -98,7 +98,7 @@ struct Pointer: Sendable {
     }
 
     private mutating func join(_ identifier: String, _ set: String?, _ rank: Rank) {
-        let group = set.flatMap { $0.hasPrefix("group/") ? $0 : nil }
+        let group = set.flatMap { $0.isGroup ? $0 : nil }
         if let old = groupsByText.removeValue(forKey: identifier), old != group {
             groups[old]?[identifier] = nil
             if groups[old]?.isEmpty == true { groups[old] = nil }

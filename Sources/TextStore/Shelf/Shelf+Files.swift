@@ -39,6 +39,11 @@ extension Shelf {
             for change in values(reading, of: pointerJournal, Pointer.Change.init(reading:)) { newest.take(change) }
             pointer = newest
             isForeign = true
+            // Another process has removed the other files.
+            let files = newest.files
+            loaded = loaded.filter { files.contains($0.key) }
+            verdicts = verdicts.filter { files.contains($0.key) }
+            unverified = unverified.filter { files.contains($0.key) }
         }
         if let reading = floorJournal.read() {
             floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
@@ -114,8 +119,9 @@ extension Shelf {
                 return increases
             }
         } catch {
-            // The floors are raised in memory, and the same bundle raises them again at the next start.
+            // The floors are raised in memory, and the next save or the same bundle at the next start raises them again.
             faults.append(error)
+            unsaved.formUnion(bundled.map(\.identifier))
             return risen(bundled)
         }
     }

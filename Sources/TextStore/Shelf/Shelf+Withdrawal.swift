@@ -46,7 +46,7 @@ extension Shelf {
     func withdrawal(of set: String, _ found: [Found], by manifest: VersionManifest) -> TextStoreError? {
         let names = Set(found.map(\.identifier))
         for text in found where !isPublished(text, in: set, by: manifest) { return .withdrawn(text.identifier, text.rank.version) }
-        guard set.hasPrefix("group/") else { return nil }
+        guard set.isGroup else { return nil }
         // Before any text is registered, the last switch defines the members.
         let members = registered.isEmpty ? Array((pointer.groups[set] ?? [:]).keys) : session.read { $0.members(of: set) }
         for identifier in members.sorted() where !names.contains(identifier) {

@@ -137,7 +137,7 @@ actor Shelf {
     /// Stores a whole set of fetched texts, which becomes active or waits.
     ///
     /// - Parameters:
-    ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
+    ///   - unchanged: Active records of the set that were found unchanged, with the time of the check.
     ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
     ///   - change: A change of the session in the same step; not called if nothing is stored.
@@ -145,7 +145,7 @@ actor Shelf {
     /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet``, ``TextStoreError/Code/withdrawn``, or
     ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
-        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([String], Date) = ([], .distantPast),
+        _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([TextRecord], Date) = ([], .distantPast),
         where counts: @Sendable (SessionState) -> Bool = { _ in true }, onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
     ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
@@ -156,7 +156,7 @@ actor Shelf {
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
         onSaved()
-        return publish(records.map(\.identifier) + unchanged.0, outcome, change)
+        return publish((records + unchanged.0).map(\.identifier), outcome, change)
     }
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
@@ -172,7 +172,7 @@ actor Shelf {
                 return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
             }
         }
-        if isForeign, set.hasPrefix("group/") {
+        if isForeign, set.isGroup {
             throw TextStoreError(
                 .incompleteSet, "cannot store the set: another process has changed other texts of it; the set is fetched again")
         }
@@ -198,17 +198,23 @@ actor Shelf {
         return isActivated ? activated(places) : []
     }
 
-    /// Records that unversioned texts were found unchanged.
-    private func confirm(_ identifiers: [String], at date: Date) {
+    /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
+    private func confirm(_ records: [TextRecord], at date: Date) {
+        var change: Pointer.Change {
+            let active = records.filter { record in
+                pointer.active[record.identifier].map { $0.rank == record.rank && $0.digest == record.facts.digest } ?? false
+            }
+            return .confirmed(active.map(\.identifier), date)
+        }
         do throws(TextStoreError) {
             try locked { () throws(TextStoreError) in
                 catchUp()
-                try step(.confirmed(identifiers, date))
+                try step(change)
             }
         } catch {
             // Without this record, the next start only checks these texts again.
             faults.append(error)
-            pointer.take(.confirmed(identifiers, date))
+            pointer.take(change)
         }
     }
 
@@ -334,9 +340,10 @@ actor Shelf {
                 return (seen, changed)
             }
         } catch {
-            // The order counts in memory, and the same bundle repeats it at the next start.
+            // The order counts in memory, and the next save or the same bundle at the next start repeats it.
             faults.append(error)
             (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
+            unsaved.formUnion(changed)
         }
         let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
         return (changed.filter(registered.contains), Outcome(events: events))
@@ -375,6 +382,8 @@ actor Shelf {
 
     /// Deletes all texts and the manifest; the floors stay.
     func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Outcome {
+        // Another process may have removed the directory.
+        try directory.make(options)
         try locked { () throws(TextStoreError) in
             catchUp()
             if !pointer.files.isEmpty || pointerJournal.serial > 0 || pointerJournal.isRefused {

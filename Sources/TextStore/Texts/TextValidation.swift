@@ -39,10 +39,7 @@ enum TextValidation {
             throw TextStoreError(
                 .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
         }
-        if let length = expected.length, length != bytes.count {
-            throw TextStoreError(
-                .lengthMismatch, "cannot use the response: it has \(bytes.count) bytes, and the manifest lists \(length); try again later")
-        }
+        try check(bytes.count, expected)
         if let sha256 = expected.sha256 {
             let digest = bytes.withUnsafeBytes { SHA256.digest(of: $0) }.hex
             guard digest == sha256 else {
@@ -52,6 +49,13 @@ enum TextValidation {
             }
         }
         return try checkMediaType(response.contentType, expected.mediaTypes)
+    }
+
+    /// Checks the number of a text's bytes.
+    static func check(_ count: Int, _ expected: Expectation) throws(TextStoreError) {
+        guard let length = expected.length, length != count else { return }
+        throw TextStoreError(
+            .lengthMismatch, "cannot use the response: the text has \(count) bytes, and the manifest lists \(length); try again later")
     }
 
     /// Decodes UTF-8 without a byte order mark; throws for malformed bytes, for NUL, and for an empty text that is not allowed.

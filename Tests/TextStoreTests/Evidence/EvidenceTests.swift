@@ -193,7 +193,8 @@ struct EvidenceTests {
 
     private static let hostile = [
         "plain", "", "a,b", "say \"hello\"", "two\nlines", "two\r\nlines", "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1",
-        "\u{FEFF}=1", "＝1", "＋1", "－1", "＠1", "'=1", "\u{2028}\u{85}\u{7F}\u{0}\u{1F}", "🇩🇪 é e\u{301}", "\"", "\",\"=1", "a=1", "\\ud800\\",
+        "\u{FEFF}=1", "＝1", "＋1", "－1", "＠1", "'=1", "\u{2028}\u{85}\u{7F}\u{0}\u{1F}", "🇩🇪 é e\u{301}", "\"", "\",\"=1", "x\"\u{301},=1",
+        "a=1", "\\ud800\\",
     ]
 
     @Test(arguments: hostile)

@@ -180,11 +180,22 @@ struct PublicationTests {
         let entry = try #require(between.texts["eula"]?.all.first)
         #expect(entry.rollback == true && entry.withdrawn == "3.0.0")
         #expect(refusal(["eula@3.0.0.txt": "three"], after: between).contains("was withdrawn"))
+        let share = try publish(["eula@4.0.0.txt": "four"], after: back) { $0.percents = ["eula": 10] }.manifest
+        let again = refusal(["eula@3.0.0.txt": "other"], after: share) { $0.rollbacks = ["eula"] }
+        #expect(again.contains("was withdrawn"), "users have accepted another wording of this version")
         let above = try #require(try publish(["eula@3.0.1.txt": "four"], after: between).manifest.texts["eula"]?.all.first)
         #expect(above.rollback == nil && above.withdrawn == nil)
         #expect(try VersionManifest(parsing: between.bytes()).problems == [])
         let removed = try publish(["faq@1.0.0.txt": "faq"], after: between) { $0.removals = ["eula"] }
         #expect(removed.notes.contains { $0.contains("has to exceed 3.0.0") })
+    }
+
+    @Test func `T22: a text in one language is removed for the sake of its languages`() throws {
+        let single = try publish(["eula@1.0.0.txt": "one"]).manifest, languages = ["eula/en@2.0.0.txt": "two", "eula/de@2.0.0.txt": "zwei"]
+        #expect(refusal(languages, after: single).contains("pass --remove eula"))
+        let both = try publish(languages, after: single) { $0.removals = ["eula"] }.manifest
+        #expect(both.texts.keys.sorted() == ["eula/de", "eula/en"])
+        #expect(refusal(languages, after: both) { $0.removals = ["eula"] }.contains("still has a file"))
     }
 
     @Test func `T22, T16: a recovery raises the epoch, and says what unsigned manifests need`() throws {
@@ -209,15 +220,20 @@ struct PublicationTests {
                     if Int.random(in: 0..<4, using: &dice) == 0 { options.rollbacks = ["eula"] }
                     if Int.random(in: 0..<6, using: &dice) == 0 { options.recovers = true }
                     if Int.random(in: 0..<4, using: &dice) == 0 { options.revision = UInt64.random(in: 0...40, using: &dice) }
+                    if Bool.random(using: &dice) { options.percents = ["eula": Double.random(in: 0...100, using: &dice)] }
                 }
                 guard let publication else { continue }
                 let manifest = try VersionManifest(parsing: publication.manifest.bytes())
                 let found = try #require(manifest.edition)
-                let entry = try #require(manifest.entries["eula"])
+                let shared = manifest.variants["eula"]?.map(\.version) ?? []
                 for number in devices.indices where number == 0 || Bool.random(using: &dice) {
                     let (edition, floor) = devices[number]
                     #expect(edition.map { $0 < found } ?? true, "seed \(seed)")
-                    let rank = floor?.rankOfOffered(entry, edition: found) ?? Rank(version: entry.version)
+                    let chosen = manifest.chosen(for: TextAudience(), on: UInt64(number), at: .distantPast)
+                    let entry = try #require(chosen.entries["eula"])
+                    var rank = floor?.rankOfOffered(entry, edition: found) ?? Rank(version: entry.version)
+                    // A smaller share takes no text back.
+                    if let floor, rank < floor.rank, shared.contains(where: { $0 == floor.rank.version }) { rank = floor.rank }
                     #expect(floor.map { $0.rank <= rank } ?? true, "seed \(seed): \(entry.version) is below the floor of \(number)")
                     devices[number] = (found, Floor(rank: rank, withdrawn: nil, digest: digest("text \(version)")))
                 }

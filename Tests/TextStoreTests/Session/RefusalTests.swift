@@ -95,20 +95,22 @@ struct RefusalTests {
         #expect(bench.origin.requests(to: "/privacy.txt").first?.headers["Cache-Control"] == "no-cache")
     }
 
-    @Test func `T4: a stale response for a new version is refused if the manifest has a digest`() async throws {
+    @Test(arguments: [TextStoreError.Code.digestMismatch, .lengthMismatch])
+    func `T4: a stale response for a new version is refused by its digest or length`(code: TextStoreError.Code) async throws {
         bench.serve(eula: 2)
         let store = try await bench.started().refreshed()
-        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","sha256":"\#(sha256("Remote terms 3"))"}}}"#)
-        _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        let fact = code == .digestMismatch ? #""sha256":"\#(sha256("Remote terms 3"))""# : #""length":15"#
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0",\#(fact)}}}"#)
+        await expectError(code, of: "eula") { try await store.refresh() }
         #expect(bench.origin.requests(to: "/eula.txt").last?.status == 304)
         let text = try await store.text(for: bench.source("eula"))
         #expect(text.version == SemanticVersion("2.0.0") && text.staleSince != nil)
-        try await bench.events.waitForRefusal { $0.code == .digestMismatch && $0.identifier == "eula" }
+        try await bench.events.waitForRefusal { $0.code == code && $0.identifier == "eula" }
     }
 
     @Test(arguments: [
         "../../x", "/etc/passwd", ".", "..", "CON", String(repeating: "a", count: 4096), "EULA", "eula", "😀\u{301}", "a\0b", " ",
-        "texts/eula",
+        "texts/eula", "\u{301}a",
     ])
     func `T11: any name has a file of its own inside the directory`(name: String) async throws {
         bench.serve(manifest: "{}")

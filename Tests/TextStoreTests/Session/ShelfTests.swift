@@ -146,6 +146,61 @@ struct ShelfTests {
         #expect(outcome.faults.isEmpty)
     }
 
+    @Test func `T9: a check confirms only the record that it has compared`() async throws {
+        let one = shelf(), other = shelf(), checked = Date(timeIntervalSince1970: 9)
+        func check(_ known: TextRecord) async throws -> Date? {
+            _ = try await one.store("text/eula", [], isActivated: true, unchanged: ([known], checked))
+            return one.session.read { $0.held["eula"]?.checked }
+        }
+        _ = await one.admit(["eula"], activatesPending: false)
+        let first = record("eula", "1.0.0", "1"), second = record("eula", "2.0.0", "2")
+        _ = try await one.store("text/eula", [first], isActivated: true)
+        #expect(try await check(first) == checked)
+        _ = try await other.store("text/eula", [second], isActivated: true)
+        #expect(try await check(first) == nil, "the other store has replaced the text during the check")
+        #expect(try await check(second) == checked)
+    }
+
+    @Test func `T16: an order of the bundle that cannot be saved is saved with the next edition`() async throws {
+        let shelf = shelf(), folder = place.url.path, away = folder + "-away"
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "9.0.0", "nine")], isActivated: true)
+        let entry = #"{"version":"1.0.0","rollback":true}"#
+        var order = try VersionManifest(parsing: Data(#"{"epoch":1,"revision":1,"texts":{"eula":\#(entry)}}"#.utf8))
+        try FileManager.default.moveItem(atPath: folder, toPath: away)
+        try Data().write(to: URL(filePath: folder))
+        #expect(await shelf.carryOut(order).changed == ["eula"])
+        try FileManager.default.removeItem(atPath: folder)
+        try FileManager.default.moveItem(atPath: away, toPath: folder)
+        order.revision = 2
+        _ = try await shelf.accept(order, TextStorePolicy(), isVerified: true)
+        let next = self.shelf()
+        _ = await next.admit(["eula"], activatesPending: false)
+        #expect(await next.floors.texts["eula"]?.rank == Rank(epoch: Edition(epoch: 1, revision: 1), version: SemanticVersion("1.0.0")))
+    }
+
+    @Test func `T14: a removed session is cleared`() async throws {
+        let shelf = shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true)
+        try FileManager.default.removeItem(at: place.url)
+        _ = try await shelf.clear()
+        #expect(shelf.session.read { $0.held["eula"]?.active == nil && $0.held["eula"]?.floor != nil })
+    }
+
+    @Test func `T14: a shelf forgets the records that another one has removed`() async throws {
+        let one = shelf(), other = shelf()
+        _ = await other.admit(["eula"], activatesPending: false)
+        for number in 1...6 {
+            _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true)
+            guard number.isMultiple(of: 2) else { continue }
+            try await other.checkOrder(of: VersionManifest(parsing: Data("{}".utf8)), TextStorePolicy())
+            _ = await other.lookAgain()
+        }
+        #expect(other.session.read { $0.held["eula"]?.active?.text } == "6")
+        #expect(await other.loaded.count == 1)
+    }
+
     @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
