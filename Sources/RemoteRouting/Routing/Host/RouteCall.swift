@@ -255,7 +255,7 @@ final class RouteCall: Sendable {
 
     private func apply(_ authorization: Authorization, to request: inout HTTPRequest) async throws -> Int {
         do {
-            return try await authorization.apply(&request.fields)
+            return try await authorization.apply(&request.fields, true)
         } catch {
             throw self.error(for: error, request, or: .refreshFailed)
         }
