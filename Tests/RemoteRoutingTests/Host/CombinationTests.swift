@@ -158,6 +158,27 @@ struct CombinationTests {
         #expect(try await task.value == "a")
     }
 
+    @Test func `H5, H6: a refresh that a stream of events begins has the deadlines of the host`() async throws {
+        let memory = MemoryTransport { request in
+            request.url.path == "/refresh" ? .json("{").adding("Content-Length", "9").stalling : .status(401)
+        }
+        let host = RemoteHost("a.example", transport: memory, time: time).with {
+            $0.timeouts = .init(head: .seconds(30), idle: .seconds(30))
+            $0.retry.shouldRetry = { _ in false }
+        }.refreshing()
+        let hasEnded = WatchedState(false)
+        let task = Task {
+            defer { hasEnded.update { $0 = true } }
+            for try await _ in host.events(for: Route(path: "/x")) {}
+        }
+        try await until("the deadline of the refresh passes") {
+            time.advance(by: .seconds(1))
+            return hasEnded.current
+        }
+        let error = try await remoteError { try await task.value }
+        #expect((error.underlyingError as? RemoteError)?.code == .idleTimedOut)
+    }
+
     @Test(arguments: TransportKind.allCases)
     func `H5: a 401 of a one-shot body refreshes the credentials for the next request`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)

@@ -192,6 +192,31 @@ struct RetryRuleTests {
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `H5, H7: the error of a refresh has the delay that the server requested`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind, on: "GET", "/me") { _ in .status(401) }
+        bench.on("POST", "/refresh") { _ in .status(503).setting("Retry-After", to: "70") }
+        let host = bench.host().refreshing()
+        let error = try await remoteError { try await host.send("/me") }
+        #expect(error.code == .refreshFailed && error.retryAfter == .seconds(70) && error.attempts == 1)
+    }
+
+    @Test(arguments: [(403, true), (503, false)])
+    func `H5, H22: a 401 is no value only if the refresh was refused`(_ status: Int, _ isRefused: Bool) async throws {
+        let bench = try Bench(.memory, on: "GET", "/me") { _ in .status(401) }
+        bench.on("POST", "/refresh") { _ in .status(status) }
+        let host = bench.host().refreshing()
+        // The second call does not send the request after a refusal.
+        for _ in 1...2 {
+            if isRefused {
+                #expect(try await host.send(Route(path: "/me"), as: [Int].self, nilFor: [401]) == nil)
+            } else {
+                let error = try await remoteError { _ = try await host.send(Route(path: "/me"), as: [Int].self, nilFor: [401]) }
+                #expect(error.code == .refreshFailed)
+            }
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `H22: a status may be no value`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind, on: "GET", "/missing") { _ in .status(404) }
         bench.on("GET", "/there") { _ in .json([1]) }

@@ -212,6 +212,17 @@ struct DeliveryTests {
     }
 
     @Test(arguments: RealTransport.available)
+    func `O5: a file that changes while its delivery waits refuses no change`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind, on: "POST", "/likes/7") { _ in .status(204) }
+        let file = temporaryURL()
+        try Data("one".utf8).write(to: file)
+        let host = bench.host().intercepting(requests: Changing { _ in try Data("second".utf8).write(to: file) })
+        let route = Route(path: "/likes/7", method: .post, body: .file(file))
+        let error = try await remoteError { try await host.send(route, idempotencyKey: UUID()) }
+        #expect(error.code == .bodyUnreadable && error.failureKind == .transient && !error.isRetryable)
+    }
+
+    @Test(arguments: RealTransport.available)
     func `H7: the kind of a failure does not change what a host repeats`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind, on: "POST", "/likes/7") { _ in .status(409) }
         let error = try await remoteError { try await bench.host().send(Blog.like(7), idempotencyKey: UUID()) }

@@ -307,6 +307,28 @@ struct VaryTests {
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, "\"a\""])
     }
 
+    @Test(arguments: [true, false])
+    func `H19: saved content waits for no refresh of a token that did not select it, and survives its failure`(
+        _ isRefused: Bool
+    ) async throws {
+        let (hasBegun, mayEnd) = (WatchedState(false), WatchedState(isRefused))
+        let tokens = RefreshingTokens(Token(accessToken: "old")) { _, _ in
+            hasBegun.update { $0 = true }
+            try await mayEnd.wait { $0 ? () : nil }
+            throw TestError()
+        }
+        let transport = VaryTests.origin(of: "Accept-Language", vary: ["Accept-Language"])
+        #expect(Set(try await launch(transport, "Accept-Language", "de", from: .defaults)) == ["de"])
+        let rejected = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(401) }).authorized(by: .bearer(tokens))
+        let task = Task { try await remoteError { try await rejected.send("/x") } }
+        try await hasBegun.wait { $0 ? () : nil }
+        if isRefused { _ = try await task.value }
+        let names = try await launch(transport, "Accept-Language", "de", from: .defaults) { $0 = $0.authorized(by: .bearer(tokens)) }
+        #expect(Set(names) == ["de"] && transport.requests.count == 1)
+        mayEnd.update { $0 = true }
+        _ = try await task.value
+    }
+
     @Test(arguments: [["*"], ["Accept, *"], (0..<70).map { "X-\($0)" }])
     func `H19: content that any field may have selected is a miss if one differs`(_ vary: [String]) async throws {
         let transport = VaryTests.origin(of: "X-Tenant", vary: vary)

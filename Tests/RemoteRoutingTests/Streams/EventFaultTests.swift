@@ -327,6 +327,16 @@ struct LiveRouteFetcherTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "1", "2"])
     }
 
+    @Test func `H4, L8: the id of the last event follows a redirect to another origin`() async throws {
+        let memory = MemoryTransport { request in
+            guard request.url.host() == "b.example" else { return .status(307).adding("Location", "https://b.example/x") }
+            let text = request.fields["Last-Event-ID"] == nil ? event(1, 100) : event(2, 200)
+            return .init(headers: [("Content-Type", "text/event-stream")], body: Data(text.utf8))
+        }
+        var events = RemoteHost("a.example", transport: memory).events(for: Route(path: "/x"), after: "1").makeAsyncIterator()
+        #expect(try await events.next()?.lastEventID == "2")
+    }
+
     @Test func `L8: a comment keeps a silent connection, as a value without content`() async throws {
         let bench = try Bench(.memory, on: "GET", "/prices/A") { _ in .events(event(1, 100) + ":\n\n") }
         let fetcher = bench.host().liveFetcher(of: Price.self) { (ticker: String) in Route(path: "/prices/\(ticker)") }

@@ -128,7 +128,7 @@ package struct FieldRules: OptionSet, Sendable {
 
         "accept": .harmless, "accept-encoding": .harmless, "accept-language": .harmless, "cache-control": .harmless,
         "content-type": .harmless, "if-modified-since": .harmless, "if-none-match": .harmless, "if-range": .harmless, "range": .harmless,
-        "user-agent": .harmless,
+        "last-event-id": .harmless, "user-agent": .harmless,
     ]
 
     package static func of(_ name: String) -> FieldRules {

@@ -23,8 +23,9 @@ public import StoreCore
 ///
 /// <doc:Authorizing> explains refreshes, sign-in and sign-out.
 public struct Authorization: Sendable {
-    /// Writes credentials into a request's header and returns their generation.
-    let apply: @Sendable (inout HTTPFields) async throws -> Int
+    /// Writes credentials into a request's header and returns their generation. Without `waits`, the last token is written, even if its
+    /// refresh is running or was refused.
+    let apply: @Sendable (inout HTTPFields, _ waits: Bool) async throws -> Int
     let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Renewal
 
     enum Renewal: Sendable {
@@ -58,7 +59,7 @@ public struct Authorization: Sendable {
     /// - Parameter write: Writes the fields. If it throws, the request is not sent.
     public static func custom(_ write: @escaping @Sendable (inout HTTPFields) async throws -> Void) -> Authorization {
         Authorization(
-            apply: { fields in
+            apply: { fields, _ in
                 try await write(&fields)
                 return 0
             },
@@ -71,8 +72,8 @@ public struct Authorization: Sendable {
     public static func bearer<Token: BearerToken>(_ tokens: RefreshingTokens<Token>) -> Authorization {
         let keeper = tokens.keeper
         return Authorization(
-            apply: { fields in
-                let (token, generation) = try await keeper.credential()
+            apply: { fields, waits in
+                let (token, generation) = waits ? try await keeper.credential() : (keeper.current, 0)
                 try fields.set("Authorization", "Bearer \(token.accessToken)")
                 return generation
             },

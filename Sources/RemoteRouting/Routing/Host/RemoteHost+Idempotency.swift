@@ -43,7 +43,10 @@ extension RemoteError {
     /// The kind of failure of a change: permanent only if the same request cannot succeed later, even after a restart.
     fileprivate var kindOfChange: FailureKind {
         switch code {
-        case .interceptorFailed:
+        // The source of the body has failed, or has changed since the request was built. A body of a wrong length has no such cause.
+        case .bodyUnreadable where underlyingError is TransportFailure:
+            return .permanent
+        case .interceptorFailed, .bodyUnreadable:
             return (underlyingError as? any FailureAdvising)?.failureKind ?? .transient
         case .refreshFailed:
             return underlyingError?.passesByItself == true ? .transient : .fatal

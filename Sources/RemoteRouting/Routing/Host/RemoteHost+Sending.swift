@@ -1,5 +1,6 @@
 public import Foundation
 public import RemoteHTTP
+internal import StoreCore
 
 extension RemoteHost {
     /// Sends a route and decodes the response.
@@ -43,6 +44,9 @@ extension RemoteHost {
         {
             // If nothing was sent, the status is that of another request, which an interceptor has made. A 401 may precede the request.
             guard error.mayHaveArrived || error.status == 401 else { throw error }
+            // The credentials may be valid, because their refresh did not reach the server, or was ended.
+            let isLapse = error.failureKind == .cancelled || error.underlyingError?.passesByItself == true
+            if error.code == .refreshFailed, isLapse { throw error }
             return nil
         }
     }

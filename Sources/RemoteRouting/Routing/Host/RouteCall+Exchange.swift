@@ -184,7 +184,7 @@ extension RouteCall {
 
     /// Returns the request with the jar's cookies, which are looked up again for each hop.
     @inline(never)
-    private func adding(_ cookies: CookieCall, to original: HTTPRequest, after hops: [URL]) async throws -> HTTPRequest {
+    func adding(_ cookies: CookieCall, to original: HTTPRequest, after hops: [URL]) async throws -> HTTPRequest {
         var request = original
         // A redirect within one origin copies the previous `Cookie` field.
         if !hops.isEmpty { request.fields.remove("Cookie") }

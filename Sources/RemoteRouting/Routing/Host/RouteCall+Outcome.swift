@@ -84,6 +84,7 @@ extension RouteCall {
         var error = RemoteError(stage, code, operation: operation, message, underlyingError: underlyingError)
         error.status = status
         error.fields = fields
+        error.retryAfter = (underlyingError as? any FailureAdvising)?.retryAfter
         // Checks all: a redirect may turn a POST into a GET or drop its key, and an interceptor may turn a GET into a POST.
         error.mayRepeat = mayRepeat && request.mayRepeat
         error.mayHaveArrived = mayHaveArrived

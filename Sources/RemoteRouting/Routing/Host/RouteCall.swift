@@ -28,6 +28,7 @@ final class RouteCall: Sendable {
     let isStream: Bool
     let cookies: CookieCall?
     private let acceptedStatuses: Set<Int>
+    private let retries: Bool
     let started: MonotonicInstant
     let deadline: MonotonicInstant?
     /// The limits of each exchange.
@@ -65,15 +66,16 @@ final class RouteCall: Sendable {
         let options = route.options
         let request = try RouteCall.request(of: route, at: host)
         self.init(
-            request, options, at: host, delivery, host.cookies?.call(),
+            request, options, at: host, delivery, host.cookies?.call(), within: host.timeouts,
             accepting: options.isConditional ? statuses.union([304]) : statuses, onSent: onSent)
     }
 
-    /// Creates the same call, starting now, with other header fields.
+    /// Creates one attempt of the same call, starting now, with other header fields; a stream that `lasts` has a deadline only for the head.
     ///
-    /// The new call keeps the cookie generation of the old one, so clearing the jar in between ends both.
+    /// The new call keeps the cookie generation of the old one, so clearing the jar in between ends both. The host stays as it is, because
+    /// a refresh of the credentials needs its deadlines and its retries.
     convenience init(
-        repeating call: RouteCall, at host: RemoteHost, _ delivery: Delivery, accepting statuses: Set<Int> = [],
+        repeating call: RouteCall, lasts: Bool, accepting statuses: Set<Int> = [],
         _ change: (inout HTTPFields) throws(RouteFault) -> Void
     ) throws(RemoteError) {
         var request = call.request
@@ -82,12 +84,16 @@ final class RouteCall: Sendable {
         } catch {
             throw call.error(for: error, request)
         }
-        self.init(request, call.options, at: host, delivery, call.cookies, accepting: statuses, onSent: nil)
+        var timeouts = call.host.timeouts
+        timeouts.endAttemptWithHead()
+        if lasts { timeouts = .init(head: timeouts.head) }
+        self.init(request, call.options, at: call.host, .stream(), call.cookies, within: timeouts, accepting: statuses, retries: false)
     }
 
     private init(
         _ request: HTTPRequest, _ options: RouteOptions, at host: RemoteHost, _ delivery: Delivery, _ cookies: CookieCall?,
-        accepting statuses: Set<Int>, onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
+        within timeouts: RouteOptions.Timeouts, accepting statuses: Set<Int>, retries: Bool = true,
+        onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)? = nil
     ) {
         self.host = host
         self.request = request
@@ -95,8 +101,9 @@ final class RouteCall: Sendable {
         isStream = if case .whole = delivery { false } else { true }
         self.cookies = cookies
         acceptedStatuses = statuses
+        self.retries = retries
         started = host.time.now
-        let timeouts = options.timeouts.or(host.timeouts)
+        let timeouts = options.timeouts.or(timeouts)
         deadline = timeouts.overall.map { [started] in started.advanced(by: $0) }
         // A jar may wait for its cacher.
         let keepsOwnDeadline =
@@ -211,7 +218,7 @@ final class RouteCall: Sendable {
         let attempt = sent.withLock(\.attempts)
         failure.attempts = attempt
         let now = host.time.now
-        guard let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
+        guard retries, let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
         host.log?.record(.waiting(delay), request, operation: "\(failure.operation) (attempt \(attempt))")
         return now.advanced(by: delay)
     }
@@ -248,7 +255,7 @@ final class RouteCall: Sendable {
 
     private func apply(_ authorization: Authorization, to request: inout HTTPRequest) async throws -> Int {
         do {
-            return try await authorization.apply(&request.fields)
+            return try await authorization.apply(&request.fields, true)
         } catch {
             throw self.error(for: error, request, or: .refreshFailed)
         }
@@ -308,14 +315,6 @@ func within<Value: Sendable>(
 }
 
 extension RemoteHost {
-    /// The host of a stream that its owner repeats itself.
-    var forOneHead: RemoteHost {
-        with { host in
-            host.retry = .never
-            host.timeouts.endAttemptWithHead()
-        }
-    }
-
     /// The delay before the next attempt after the failure of an attempt, numbered from 1; `nil` if the failure is final.
     func delay(after error: RemoteError, attempt: Int, at now: MonotonicInstant, until deadline: MonotonicInstant?) -> Duration? {
         guard error.isRetryable else { return nil }

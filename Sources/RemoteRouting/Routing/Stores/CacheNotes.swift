@@ -76,7 +76,7 @@ extension Validator {
         guard notes?.contains("\"selection\"") == true else { return true }
         guard let notes = CacheNotes(self) else { return false }
         // Ignores the reason: the request that follows meets the same failure.
-        guard let fields = try? await call().selectingFields() else { return false }
+        guard let fields = try? await call().selectingFields(for: notes) else { return false }
         return notes.isSelected(by: fields)
     }
 }
@@ -133,15 +133,16 @@ extension [String] {
 
 extension RouteCall {
     /// The fields with which the call would send its first request, after credentials, interceptors and cookies.
-    func selectingFields() async throws -> HTTPFields {
+    ///
+    /// Waits for a new token, and reads cookies, only if they may have selected the content. Other content is shown without them.
+    fileprivate func selectingFields(for notes: CacheNotes) async throws -> HTTPFields {
+        func mayCount(_ name: String) -> Bool { notes.selection?.keys.contains { $0 == name || $0 == "*" } == true }
         var request = self.request
-        if let authorization = host.authorization, options.requiresAuth ?? true { _ = try await authorization.apply(&request.fields) }
-        request = try await intercepted(request)
-        if let cookies, request.fields["Cookie"] == nil,
-            let value = try await cookies.header(for: request.url, method: request.method, redirectedFrom: [])
-        {
-            try request.fields.set("Cookie", value)
+        if let authorization = host.authorization, options.requiresAuth ?? true {
+            _ = try await authorization.apply(&request.fields, mayCount("authorization"))
         }
+        request = try await intercepted(request)
+        if let cookies, mayCount("cookie") { request = try await adding(cookies, to: request, after: []) }
         return request.fields
     }
 }

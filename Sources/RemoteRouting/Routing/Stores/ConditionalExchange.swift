@@ -25,14 +25,14 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         var known: Validator?
         if let validator, isRead {
             var headers = request.headers
-            headers.removeConditions()
+            for name in conditionNames { headers.remove(name) }
             if headers.append(conditionsOf: validator, now: host.time.date) { (request.headers, known) = (headers, validator) }
         }
         let result = try await exchange(request, confirming: known)
         if case .notModified(_, _, let response) = result, known == nil || !response.exchange.redirects.isEmpty {
             // The last request had no validator of the store, so a broken cache or the route's own condition caused the 304. Requests the
             // content without conditions.
-            request.headers.removeConditions()
+            for name in conditionNames { request.headers.remove(name) }
             request.headers.append("Cache-Control", "no-cache")
             request.options.isConditional = false
             return try await exchange(request, confirming: nil)
@@ -65,12 +65,6 @@ extension HTTPFields {
     /// Returns the lowercased names of fields with different values, which credentials and interceptors wrote.
     func names(differingFrom other: HTTPFields) -> Set<String> {
         Set((fields + other.fields).map { $0.name.lowercased() }.filter { values(of: $0) != other.values(of: $0) })
-    }
-}
-
-extension Headers {
-    fileprivate mutating func removeConditions() {
-        for name in conditionNames { remove(name) }
     }
 }
 

@@ -42,8 +42,7 @@ public struct LiveRouteFetcher<Param: Hashable & Sendable, Content: Sendable>: L
     ///   - validator: The validator of the saved version.
     ///   - param: The key.
     public func accepts(_ validator: Validator, param: Param) async -> Bool {
-        let events = RemoteEvents(host: host, route: route(param), lastEventID: "")
-        return await validator.fits { try events.call(at: host, lastEventID: "") }
+        await validator.fits { try RemoteEvents(host: host, route: route(param), lastEventID: "").call(lastEventID: "") }
     }
 
     /// The values that the fetcher reads from the events of one stream.

@@ -126,7 +126,7 @@ private struct Download: Sendable {
         if known == nil { try part.restart() }
         let offset = part.length > 0 ? Int64(part.length) : nil
         // The caller of this function counts attempts, because it knows which of them received bytes.
-        let call = try RouteCall(repeating: plain, at: host.forOneHead, .stream(), accepting: offset == nil ? [] : [416]) {
+        let call = try RouteCall(repeating: plain, lasts: false, accepting: offset == nil ? [] : [416]) {
             fields throws(RouteFault) in
             // Parts of a compressed representation cannot be joined.
             try fields.set("Accept-Encoding", "identity")

@@ -133,9 +133,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
     /// Connects once, without retries and without deadlines after the head.
     func connect(lastEventID: String) async throws -> Connection {
         // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
-        var host = host.forOneHead
-        host.timeouts = .init(head: host.timeouts.head)
-        let call = try call(at: host, lastEventID: lastEventID)
+        let call = try call(lastEventID: lastEventID)
         let bytes = try await call.bytes()
         let response = bytes.response
         let operation = "\(call.request.method.rawValue) \(response.url.withoutSecrets)"
@@ -156,9 +154,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         return Connection(bytes: bytes, operation: operation, mayRepeat: call.mayRepeat)
     }
 
-    func call(at host: RemoteHost, lastEventID: String) throws(RemoteError) -> RouteCall {
-        let plain = try RouteCall(route, at: host, .stream())
-        return try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
+    func call(lastEventID: String) throws(RemoteError) -> RouteCall {
+        try RouteCall(repeating: RouteCall(route, at: host, .stream()), lasts: true) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
             try fields.set("Cache-Control", "no-store")
             // Trims blanks, because a field value cannot begin or end with them.
