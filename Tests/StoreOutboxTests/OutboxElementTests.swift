@@ -276,6 +276,39 @@ struct OutboxElementTests {
         #expect(try await bench.saved("feed") == [0, 40])
     }
 
+    @Test func `O17, O18: a replaced command changes its new element, and no longer the old one`() async throws {
+        let bench = try await Bench().registered()
+        try await bench.load("feed", [5, 6])
+        let id = try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.outbox.replace(id, with: Like(row: 6)) == .discarded)
+        #expect(try await bench.likes("feed") == [0, 1])
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [0, 1])
+    }
+
+    @Test(arguments: [false, true])
+    func `O18: a command changes several elements of one store's lists`(_ responds: Bool) async throws {
+        let bench = try Bench()
+        let next = CommandPatch<Like>(bench.lists, element: { $0.row + 1 }) { _, row in row.likes += 10 }
+        if responds {
+            await bench.outbox.register(
+                Like.self, patching: bench.lists, element: \.row, and: [next], patch: { _, row in row.likes += 1 },
+                perform: { command, _ in Row(id: command.row, likes: 7) })
+        } else {
+            await bench.register([next])
+        }
+        try await bench.load("feed", [5, 6])
+        try await bench.load("search", [6, 9])
+        try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [1, 10])
+        #expect(try await bench.likes("search") == [10, 0])
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [responds ? 7 : 1, 10])
+        #expect(try await bench.saved("search") == [10, 0])
+    }
+
     @Test func `O18: a command for an element of a linked list changes the entity`() async throws {
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
         let bench = try await Bench(links: [.elements(of: rows)]).registered()

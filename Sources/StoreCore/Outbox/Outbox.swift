@@ -135,8 +135,14 @@ public final class Outbox: Sendable {
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Element.self, let element = result as? Element else { return PerformedCommand() }
-            if change.bind(command).isIn == nil { return PerformedCommand(response: .content(BoxedContent(element))) }
-            return PerformedCommand(response: .part { list in list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } } })
+            let patches = BoundPatch.merged(([change] + others).map { $0.bind(command) })
+            guard let patch = patches.first, patch.isIn != nil else { return PerformedCommand(response: .content(BoxedContent(element))) }
+            return PerformedCommand(
+                response: .part { list in
+                    // The command may also change other elements.
+                    patch.apply(&list)
+                    list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } }
+                })
         }
         await core.register(form)
     }

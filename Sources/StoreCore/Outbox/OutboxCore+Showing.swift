@@ -79,10 +79,8 @@ extension OutboxCore {
                 patch.show([ShownCommand(item, patch, of: command)], insteadOf: superseded)
             }
         }
-        // The command does not change these keys any longer. A temporary key stands for the key that has replaced it.
-        for patch in old where !command.patches.contains(where: { $0.engine === patch.engine && $0.key == $0.engine.resolved(patch.key) }) {
-            patch.drop([superseded ?? id])
-        }
+        // The command does not change these keys any longer.
+        for patch in old where !command.patches.contains(where: { $0.replaces(patch) }) { patch.drop([superseded ?? id]) }
         if !command.patches.isEmpty { shown[id] = command.patches }
     }
 
