@@ -150,4 +150,19 @@ struct OutboxCornerTests {
         #expect(reloaded.items[poisoned] == machine.items[poisoned])
         #expect(reloaded.items[poisoned]?.status == .pending)
     }
+
+    @Test func `O8, O17: a command that refers to a failed creation after its replacement fails, and is retried with it`() {
+        let (creator, id) = (UUID(), UUID())
+        var machine = OutboxMachine()
+        machine.apply(id, .submitted(OutboxEntry.Submission(subject: "other")), in: "x")
+        machine.apply(creator, .submitted(OutboxEntry.Submission("create", subject: "create", creates: "t")), in: "y")
+        machine.apply(creator, .failed(OutboxEntry.Failure(attempts: 1, date: entryDate, error: "refused")), in: "y")
+        machine.apply(id, .replaced(OutboxEntry.Submission(subject: "other", references: ["t"])), in: "x")
+        #expect(machine.items[id]?.status == .failed)
+        var reloaded = OutboxMachine()
+        for entry in machine.entries() { reloaded.apply(entry, date: entryDate) }
+        #expect(reloaded.items[id] == machine.items[id])
+        machine.apply(creator, .retried, in: "y")
+        #expect(machine.items[id]?.status == .pending)
+    }
 }

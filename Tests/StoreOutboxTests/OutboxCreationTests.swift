@@ -372,6 +372,23 @@ struct OutboxCreationTests {
         #expect(await notes.outbox.commands().allSatisfy { $0.id != first && $0.id != second && $0.id != third })
     }
 
+    @Test func `O8, O17: a pending creation with a new payload shows and saves its new content`() async throws {
+        let notes = try await Notes().registered()
+        await notes.outbox.register(
+            CreateChild.self, creating: notes.store, at: \.id, content: { $0.parent },
+            perform: { command, _ in Created("42-\(command.id)") })
+        let id = try await notes.outbox.submit(CreateNote(id: "t", text: "a"))
+        try await notes.outbox.submit(AppendText(note: "t", text: "!"))
+        try await notes.outbox.submit(CreateChild(id: "c", parent: "t"))
+        #expect(try await notes.outbox.replace(id, with: CreateNote(id: "t", text: "b")) == .discarded)
+        #expect(try await notes.store["t"].requireData() == "b!")
+        notes.outbox.start()
+        try await notes.settled()
+        #expect(try await notes.saved("42-t") == "b!")
+        // The key of the parent was temporary, too.
+        #expect(try await notes.saved("42-c") == "42-t")
+    }
+
     @Test func `O5, O8: a replaced creation takes the commands of its entity along, and another entity gets none of them`() async throws {
         let notes = try Notes(
             creating: ScriptedDeliveries(

@@ -276,6 +276,39 @@ struct OutboxElementTests {
         #expect(try await bench.saved("feed") == [0, 40])
     }
 
+    @Test func `O17, O18: a replaced command changes its new element, and no longer the old one`() async throws {
+        let bench = try await Bench().registered()
+        try await bench.load("feed", [5, 6])
+        let id = try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.outbox.replace(id, with: Like(row: 6)) == .discarded)
+        #expect(try await bench.likes("feed") == [0, 1])
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [0, 1])
+    }
+
+    @Test(arguments: [false, true])
+    func `O18: a command changes several elements of one store's lists`(_ responds: Bool) async throws {
+        let bench = try Bench()
+        let next = CommandPatch<Like>(bench.lists, element: { $0.row + 1 }) { _, row in row.likes += 10 }
+        if responds {
+            await bench.outbox.register(
+                Like.self, patching: bench.lists, element: \.row, and: [next], patch: { _, row in row.likes += 1 },
+                perform: { command, _ in Row(id: command.row, likes: 7) })
+        } else {
+            await bench.register([next])
+        }
+        try await bench.load("feed", [5, 6])
+        try await bench.load("search", [6, 9])
+        try await bench.outbox.submit(Like(row: 5))
+        #expect(try await bench.likes("feed") == [1, 10])
+        #expect(try await bench.likes("search") == [10, 0])
+        bench.outbox.start()
+        try await bench.settled()
+        #expect(try await bench.saved("feed") == [responds ? 7 : 1, 10])
+        #expect(try await bench.saved("search") == [10, 0])
+    }
+
     @Test func `O18: a command for an element of a linked list changes the entity`() async throws {
         let rows = Store<Int, Row>(cacher: MemoryCacher()) { Row(id: $0) }
         let bench = try await Bench(links: [.elements(of: rows)]).registered()
@@ -402,6 +435,30 @@ struct OutboxElementTests {
         #expect(try await app.liked.flowable.requireData() == [Row(id: 5, likes: 7), Row(id: 6, likes: 7)])
         #expect(try await app.rows[6].requireData().likes == 7)
         #expect(origin.deliveries.filter { $0.delivery.id == first }.count == 2)
+    }
+
+    @Test func `E2: a row that a command adds is not newer than its entity, even if the clock was set back meanwhile`() async throws {
+        let (directory, time) = (try TemporaryDirectory(), ManualTime())
+        func launch() async throws -> (rows: Store<Int, Row>, liked: Store<UnitParam, [Row]>, outbox: Outbox) {
+            let rows = Store<Int, Row>(cacher: MemoryCacher(), time: time) { Row(id: $0, likes: 6) }
+            let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)], time: time) { _ in [] }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: time)
+            let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { $1.append(Row(id: $0.row)) }
+            await outbox.register(
+                Like.self, patching: rows, at: \.row, and: [addition], patch: { _, row in row.likes += 1 },
+                perform: { command, _ in Row(id: command.row, likes: 7) })
+            _ = try await (rows[5].requireData(), liked.flowable.requireData())
+            return (rows, liked, outbox)
+        }
+        let (app, other) = (try await launch(), try await launch())
+        time.shiftDate(by: .seconds(86_400))
+        try await app.outbox.submit(Like(row: 5))
+        time.shiftDate(by: .seconds(-86_400))
+        try await until("the other one shows the change") { try await other.rows[5].requireData().likes == 7 }
+        app.outbox.start()
+        for outbox in [app.outbox, other.outbox] { try await until("the change is saved") { await outbox.core.isQuiet } }
+        #expect(try await other.liked.flowable.requireData() == [Row(id: 5, likes: 7)])
+        #expect(try await other.rows[5].requireData().likes == 7)
     }
 
     @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {

@@ -106,7 +106,8 @@ public final class Outbox: Sendable {
     ///
     /// The change shows in each list that has the element, even in lists that are loaded later, until the origin has performed the command.
     /// If the elements of the store are linked to whole entities (``EntityLink``), the command changes the entity, and every place
-    /// that shows it. Otherwise a list that is loaded only after the delivery shows the element as it was saved until its next fetch.
+    /// that shows it. Without links, or if the entity has no content, a list that is loaded only after the delivery shows the element as it
+    /// was saved until its next fetch.
     ///
     /// When `perform` returns an `Element`, that element replaces the old one and the patch, unless the list has changed meanwhile. The other
     /// rules are those of ``register(_:patching:at:lane:and:patch:perform:)``.
@@ -135,8 +136,14 @@ public final class Outbox: Sendable {
         ) { command, delivery in
             let result = try await perform(command, delivery)
             guard Result.self == Element.self, let element = result as? Element else { return PerformedCommand() }
-            if change.bind(command).isIn == nil { return PerformedCommand(response: .content(BoxedContent(element))) }
-            return PerformedCommand(response: .part { list in list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } } })
+            let patches = BoundPatch.merged(([change] + others).map { $0.bind(command) })
+            guard let patch = patches.first, patch.isIn != nil else { return PerformedCommand(response: .content(BoxedContent(element))) }
+            return PerformedCommand(
+                response: .part { list in
+                    // The command may also change other elements.
+                    patch.apply(&list)
+                    list.change(as: [Element].self) { $0.change(id(command)) { $0 = element } }
+                })
         }
         await core.register(form)
     }

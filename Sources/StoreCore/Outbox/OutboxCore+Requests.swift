@@ -172,12 +172,8 @@ extension OutboxCore {
         var outcome = CancelOutcome.unknown
         try transact {
             guard let item = machine.items[id], item.status != .delivered else { return [] }
-            guard item.status == .pending, !item.isAttempted else {
-                outcome = .alreadyDelivering
-                return []
-            }
-            outcome = .canceled
-            return [entry(item, .canceled)]
+            outcome = item.status == .pending && !item.isAttempted ? .canceled : .alreadyDelivering
+            return outcome == .canceled ? [entry(item, .canceled)] : []
         }
         if outcome == .canceled { report(.canceled, id) }
         return outcome

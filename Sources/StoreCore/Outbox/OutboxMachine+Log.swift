@@ -231,6 +231,7 @@ extension OutboxMachine {
             if submission.creates == item.submission.creates { retried(id) } else { makePending(id) }
         } else {
             actions.append(.show(id, insteadOf: id))
+            settleReferences(of: id)
         }
         review(lane)
     }

@@ -37,15 +37,15 @@ struct BoundCommand: Sendable {
     var value: any Command
 }
 
-/// The change that a command makes to one content, or to one element in every list of a store.
+/// The change that a command makes to one content, or to some elements in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
-    /// The key of the content; for an element, its `ElementKey`.
+    /// The key of the content; for elements, an `ElementKey`.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.
     var first: BoxedContent?
-    /// Returns whether a list has the element; `nil` for a patch of one content.
+    /// Returns whether a list has one of the elements; `nil` for a patch of one content.
     var isIn: (@Sendable (_ list: BoxedContent) -> Bool)?
 }
 
@@ -56,6 +56,10 @@ struct ElementKey<ID: Hashable & Sendable>: Hashable, Sendable {
 
 extension BoundPatch {
     func isSame(as other: BoundPatch) -> Bool { engine === other.engine && (key == other.key || other.isIn != nil) }
+
+    /// Whether this patch has taken the place of an older one of the command: in all lists of a store, or under the key that has replaced a
+    /// temporary one.
+    func replaces(_ older: BoundPatch) -> Bool { engine === older.engine && (isIn != nil || key == engine.resolved(older.key)) }
 
     func show(_ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil) {
         if let isIn {
@@ -77,19 +81,22 @@ extension BoundPatch {
         return engine.listsToSettle(id, at: delivered, onList: onList).map { BoundPatch(engine: engine, key: $0, apply: apply) }
     }
 
-    /// Joins the changes of one content, in their order: a content has at most one patch of a command.
+    /// Joins the changes of one content or of elements of one store's lists, in their order: a content has at most one patch of a command.
     static func merged(_ patches: [BoundPatch]) -> [BoundPatch] {
-        guard patches.count > 1 else { return patches }
         var merged: [BoundPatch] = []
         for patch in patches {
-            guard let position = merged.firstIndex(where: { $0.engine === patch.engine && $0.key == patch.key }) else {
+            guard let position = merged.firstIndex(where: { patch.isSame(as: $0) }) else {
                 merged.append(patch)
                 continue
             }
-            let earlier = merged[position].apply
+            let earlier = merged[position]
             merged[position].apply = { content in
-                earlier(&content)
+                earlier.apply(&content)
                 patch.apply(&content)
+            }
+            if let isIn = earlier.isIn, let isOtherIn = patch.isIn {
+                merged[position].isIn = { isIn($0) || isOtherIn($0) }
+                merged[position].key = BoxedKey(ElementKey(id: [earlier.key, patch.key]))
             }
             if var first = merged[position].first {
                 patch.apply(&first)

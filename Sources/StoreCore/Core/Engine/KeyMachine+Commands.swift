@@ -169,13 +169,13 @@ extension KeyMachine {
 
     /// A command creates the entity of this temporary key, which the origin and the cacher do not know.
     ///
-    /// If it supersedes another command that creates the entity, its content replaces the other one's (O9).
+    /// If it supersedes another command that creates the entity, or has a new payload, its content replaces the older one (O9, O17).
     mutating func commandCreates(
         _ command: CommandMark, _ first: Content, insteadOf superseded: UUID? = nil, _ transition: inout Transition
     ) {
         transition.isWriting = true
         origin.isAbandoned = false
-        let isSuperseding = superseded != command.id && book.patches.contains { $0.first != nil && $0.command?.id == superseded }
+        let isSuperseding = book.patches.contains { $0.first != nil && $0.command?.id == superseded }
         removePatches(&transition) { $0.id == command.id || $0.id == superseded }
         book.patches.insert(Patch(id: transition.tickets.next(), command: command, first: first) { _ in }, at: 0)
         let wasRead = origin.isKnown
