@@ -18,8 +18,8 @@ struct PostgresSharingTests {
         let cacher: PostgresCacher<Int, Int>
         let store: Store<Int, Int>
 
-        init(_ place: PostgresPlace) throws {
-            cacher = try place.cacher()
+        init(_ place: PostgresPlace, version: Int = 1) throws {
+            cacher = PostgresCacher(try place.database(), table: place.table, version: version)
             store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
         }
 
@@ -86,6 +86,22 @@ struct PostgresSharingTests {
         #expect(user.changes.count == 1)
         let revision = try #require(try await user.cacher.save(record(1), param: 1, over: user.cacher.position).saved)
         try await Trials.until("the position follows") { user.cacher.position.number >= revision.number }
+    }
+
+    @Test func `D2: machines with different schema versions do not fetch against each other`() async throws {
+        let machines = [try Machine(place), try Machine(place, version: 2)]
+        let observers = machines.map { $0.observer(1) }
+        for observer in observers { try await Trials.until("each shows content") { observer.states.last?.content != nil } }
+        for machine in machines { try await machine.store.waitUntilSaved() }
+        try await machines[0].cacher.save(record(100), param: 1)
+        // Sent after the notices of key 1.
+        try await machines[0].cacher.remove(param: 2)
+        let position = machines[0].cacher.position
+        try await Trials.until("the notices arrive") { machines[1].cacher.position >= position }
+        for machine in machines { #expect(machine.fetcher.requests.count == 1) }
+        // A removal concerns each of them.
+        try await machines[0].cacher.remove(param: 1)
+        try await Trials.until("the other has fetched again") { machines[1].fetcher.requests.count == 2 }
     }
 
     @Test func `D3: every position reaches the head that another machine has raised`() async throws {

@@ -146,7 +146,7 @@ struct PostgresStatements: Sendable {
     /// Saves a record or, without content, the mark of a removed one.
     ///
     /// A save over a base is refused if another writer has changed the key after the base. The number of a refused save is announced too,
-    /// so that all positions reach it.
+    /// so that all positions reach it. The notice of a record ends with its schema; that of a mark concerns every schema.
     ///
     /// - Returns: A query for one row: the number, whether the record was saved, and the floor.
     func save(_ row: PostgresRow, base: Int64?, writer: Int64, channel: String) -> PostgresQuery {
@@ -166,7 +166,8 @@ struct PostgresStatements: Sendable {
                 SELECT head.head, (saved.revision IS NOT NULL)::int4, head.floor, pg_notify($8::text, CASE
                     WHEN saved.revision IS NULL THEN 'n ' || head.head || ' ' || $2
                     WHEN octet_length($1) <= \(Self.longestNoticedKey) THEN 'c ' || head.head || ' ' || $2 || ' ' || encode($1, 'hex')
-                    ELSE 'd ' || head.head || ' ' || $2 || ' ' || encode(sha256($1), 'hex') END)::text
+                    ELSE 'd ' || head.head || ' ' || $2 || ' ' || encode(sha256($1), 'hex') END
+                    || CASE WHEN saved.revision IS NULL OR $6 IS NULL THEN '' ELSE ' ' || $3 END)::text
                 FROM head LEFT JOIN saved ON true
                 """,
             parameters: [
