@@ -104,6 +104,18 @@ struct PostgresSharingTests {
         try await Trials.until("the other has fetched again") { machines[1].fetcher.requests.count == 2 }
     }
 
+    @Test func `D1: the memory and the observers of a dropped table follow once it is created again`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        let observer = a.observer(1)
+        try await until(observer, shows: 1)
+        await a.store[2].update(20)
+        try await a.store.waitUntilSaved()
+        try await b.cacher.dropTable()
+        _ = try await b.cacher.load(param: 1)
+        try await until(observer, shows: 2)
+        #expect(await a.store[2].getData(from: .cache) == nil)
+    }
+
     @Test func `D3: every position reaches the head that another machine has raised`() async throws {
         let (a, b) = (try place.cacher(), try place.cacher())
         for cacher in [a, b] { _ = try await cacher.load(param: 1) }

@@ -58,7 +58,7 @@ struct PostgresStatements: Sendable {
                 """)
     }
 
-    /// Creates the missing tables, and announces the head, because the followers of a dropped table have lower positions.
+    /// Creates the missing tables, and announces that all records are removed, to those that know the records of a dropped table.
     var create: PostgresQuery {
         PostgresQuery(
             text: """
@@ -71,7 +71,7 @@ struct PostgresStatements: Sendable {
                     FROM (SELECT \(Self.next) AS number FROM (SELECT 0 AS head) AS start) AS numbers ON CONFLICT DO NOTHING;
                 CREATE UNLOGGED TABLE IF NOT EXISTS \(leases) (key bytea PRIMARY KEY, id bigint NOT NULL, session bigint NOT NULL,
                     expires timestamptz NOT NULL);
-                SELECT pg_notify(\(Self.channel), 'n ' || head || ' 0') FROM \(state), pg_class c JOIN pg_namespace n
+                SELECT pg_notify(\(Self.channel), 'a ' || head || ' 0') FROM \(state), pg_class c JOIN pg_namespace n
                     ON n.oid = c.relnamespace WHERE c.oid = to_regclass(\(Self.literal(records)))
                 """)
     }
