@@ -198,7 +198,10 @@ struct PostgresSharingTests {
         #expect(after > before)
     }
 
-    @Test func `D3: additions of several machines are never lost`() async throws {
+    @Test(arguments: ["", "?options=-c%20default_transaction_isolation%3Dserializable"])
+    func `D3: additions of several machines are never lost, whatever isolation is the default`(options: String) async throws {
+        var place = place
+        place.url += options
         let machines = try (0..<3).map { _ in try Machine(place) }
         await machines[0].store[1].update(0)
         try await machines[0].store.waitUntilSaved()
