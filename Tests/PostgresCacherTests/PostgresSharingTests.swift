@@ -18,8 +18,8 @@ struct PostgresSharingTests {
         let cacher: PostgresCacher<Int, Int>
         let store: Store<Int, Int>
 
-        init(_ place: PostgresPlace) throws {
-            cacher = try place.cacher()
+        init(_ place: PostgresPlace, version: Int = 1) throws {
+            cacher = PostgresCacher(try place.database(), table: place.table, version: version)
             store = Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
         }
 
@@ -86,6 +86,34 @@ struct PostgresSharingTests {
         #expect(user.changes.count == 1)
         let revision = try #require(try await user.cacher.save(record(1), param: 1, over: user.cacher.position).saved)
         try await Trials.until("the position follows") { user.cacher.position.number >= revision.number }
+    }
+
+    @Test func `D2: machines with different schema versions do not fetch against each other`() async throws {
+        let machines = [try Machine(place), try Machine(place, version: 2)]
+        let observers = machines.map { $0.observer(1) }
+        for observer in observers { try await Trials.until("each shows content") { observer.states.last?.content != nil } }
+        for machine in machines { try await machine.store.waitUntilSaved() }
+        try await machines[0].cacher.save(record(100), param: 1)
+        // Sent after the notices of key 1.
+        try await machines[0].cacher.remove(param: 2)
+        let position = machines[0].cacher.position
+        try await Trials.until("the notices arrive") { machines[1].cacher.position >= position }
+        for machine in machines { #expect(machine.fetcher.requests.count == 1) }
+        // A removal concerns each of them.
+        try await machines[0].cacher.remove(param: 1)
+        try await Trials.until("the other has fetched again") { machines[1].fetcher.requests.count == 2 }
+    }
+
+    @Test func `D1: the memory and the observers of a dropped table follow once it is created again`() async throws {
+        let (a, b) = (try Machine(place), try Machine(place))
+        let observer = a.observer(1)
+        try await until(observer, shows: 1)
+        await a.store[2].update(20)
+        try await a.store.waitUntilSaved()
+        try await b.cacher.dropTable()
+        _ = try await b.cacher.load(param: 1)
+        try await until(observer, shows: 2)
+        #expect(await a.store[2].getData(from: .cache) == nil)
     }
 
     @Test func `D3: every position reaches the head that another machine has raised`() async throws {
@@ -170,7 +198,10 @@ struct PostgresSharingTests {
         #expect(after > before)
     }
 
-    @Test func `D3: additions of several machines are never lost`() async throws {
+    @Test(arguments: ["", "?options=-c%20default_transaction_isolation%3Dserializable"])
+    func `D3: additions of several machines are never lost, whatever isolation is the default`(options: String) async throws {
+        var place = place
+        place.url += options
         let machines = try (0..<3).map { _ in try Machine(place) }
         await machines[0].store[1].update(0)
         try await machines[0].store.waitUntilSaved()

@@ -71,7 +71,7 @@ public final class PostgresCacher<Param: Hashable & Sendable & Codable, Content:
         self.limit = min(limit, 1_000_000_000)
         schema = Int64(version)
         let decoder = decoder
-        self.table = PostgresTable(database.core, table) {
+        self.table = PostgresTable(database.core, table, schema: schema) {
             observers.handle($0, decoder)
         } onLost: { error in
             for observer in observers.state.withLock({ $0.faults }) { observer(error) }

@@ -60,7 +60,8 @@ final class PostgresConnection: Sendable {
 
     private struct Running {
         let operation: PostgresOperation
-        var isPreparing = false
+        /// The name of the statement that is prepared before the operation; empty for the settings of a new connection.
+        var preparing: String?
         var rows: [PostgresRows] = []
         var error: PostgresError?
     }
@@ -134,11 +135,15 @@ final class PostgresConnection: Sendable {
     private static func send(_ state: inout State, _ connection: OpaquePointer) {
         guard let query = state.running?.operation.query else { return }
         let isSent: Bool
-        if let name = query.name {
+        if state.prepared.isEmpty {
+            // Under a stricter default of the server, a change fails if another one was made while it waited.
+            state.running?.preparing = ""
+            isSent = pq_send_query(connection, "SET default_transaction_isolation = 'read committed'") == 1
+        } else if let name = query.name {
             if state.prepared.contains(name) {
                 isSent = sendPrepared(connection, name, query.parameters)
             } else {
-                state.running?.isPreparing = true
+                state.running?.preparing = name
                 isSent = pq_send_prepare(connection, name, query.text) == 1
             }
         } else {
@@ -196,7 +201,7 @@ final class PostgresConnection: Sendable {
                 continue
             }
             guard var running = state.running else { return }
-            if running.isPreparing, running.error == nil, let name = running.operation.query.name {
+            if let name = running.preparing, running.error == nil {
                 state.prepared.insert(name)
                 running = Running(operation: running.operation)
                 state.running = running

@@ -62,7 +62,7 @@ struct PostgresStatements: Sendable {
                 """)
     }
 
-    /// Creates the missing tables, and announces the head, because the followers of a dropped table have lower positions.
+    /// Creates the missing tables, and announces that all records are removed, to those that know the records of a dropped table.
     var create: PostgresQuery {
         PostgresQuery(
             text: """
@@ -75,7 +75,7 @@ struct PostgresStatements: Sendable {
                     FROM (SELECT \(Self.next) AS number FROM (SELECT 0 AS head) AS start) AS numbers ON CONFLICT DO NOTHING;
                 CREATE UNLOGGED TABLE IF NOT EXISTS \(leases) (key bytea PRIMARY KEY, id bigint NOT NULL, session bigint NOT NULL,
                     expires timestamptz NOT NULL);
-                SELECT pg_notify(\(Self.channel), 'n ' || head || ' 0') FROM \(state), pg_class c JOIN pg_namespace n
+                SELECT pg_notify(\(Self.channel), 'a ' || head || ' 0') FROM \(state), pg_class c JOIN pg_namespace n
                     ON n.oid = c.relnamespace WHERE c.oid = to_regclass(\(Self.literal(records)))
                 """)
     }
@@ -150,7 +150,7 @@ struct PostgresStatements: Sendable {
     /// Saves a record or, without content, the mark of a removed one.
     ///
     /// A save over a base is refused if another writer has changed the key after the base. The number of a refused save is announced too,
-    /// so that all positions reach it.
+    /// so that all positions reach it. The notice of a record ends with its schema; that of a mark concerns every schema.
     ///
     /// - Returns: A query for one row: the number, whether the record was saved, and the floor.
     func save(_ row: PostgresRow, base: Int64?, writer: Int64, channel: String) -> PostgresQuery {
@@ -170,7 +170,8 @@ struct PostgresStatements: Sendable {
                 SELECT head.head, (saved.revision IS NOT NULL)::int4, head.floor, pg_notify($8::text, CASE
                     WHEN saved.revision IS NULL THEN 'n ' || head.head || ' ' || $2
                     WHEN octet_length($1) <= \(Self.longestNoticedKey) THEN 'c ' || head.head || ' ' || $2 || ' ' || encode($1, 'hex')
-                    ELSE 'd ' || head.head || ' ' || $2 || ' ' || encode(sha256($1), 'hex') END)::text
+                    ELSE 'd ' || head.head || ' ' || $2 || ' ' || encode(sha256($1), 'hex') END
+                    || CASE WHEN saved.revision IS NULL OR $6 IS NULL THEN '' ELSE ' ' || $3 END)::text
                 FROM head LEFT JOIN saved ON true
                 """,
             parameters: [

@@ -8,6 +8,7 @@ final class PostgresTable: PostgresListener {
     /// The random number of this cacher.
     let writer: Int64 = .random(in: 1...Int64.max)
     let leases = PostgresLeases()
+    private let schema: Int64
     /// Receives the changes of others; a key is its JSON.
     private let onChange: @Sendable (CacherChange<Data>) -> Void
     /// Receives the reason for which the changes cannot be followed; called once, until following works again.
@@ -45,10 +46,10 @@ final class PostgresTable: PostgresListener {
     }
 
     init(
-        _ core: PostgresCore, _ name: String, onChange: @escaping @Sendable (CacherChange<Data>) -> Void,
+        _ core: PostgresCore, _ name: String, schema: Int64, onChange: @escaping @Sendable (CacherChange<Data>) -> Void,
         onLost: @escaping @Sendable (PostgresError) -> Void
     ) {
-        (self.core, self.onChange, self.onLost) = (core, onChange, onLost)
+        (self.core, self.schema, self.onChange, self.onLost) = (core, schema, onChange, onLost)
         statements = PostgresStatements(table: name)
         core.add(self)
     }
@@ -214,7 +215,7 @@ final class PostgresTable: PostgresListener {
     // MARK: Notices
 
     func noticed(_ payload: String) {
-        let parts = payload.split(separator: " ", maxSplits: 3)
+        let parts = payload.split(separator: " ", maxSplits: 4)
         if parts.count == 3, parts[0] == "l", let id = Int64(parts[1]) { return leases.ended(id, String(parts[2])) }
         // Any user of the database may notify on the channel. A number of the table fits into 63 bits.
         guard parts.count >= 3, let number = UInt64(parts[1]), let writer = UInt64(parts[2]), max(number, writer) <= Int64.max else {
@@ -222,11 +223,12 @@ final class PostgresTable: PostgresListener {
         }
         guard number > position.number else { return }
         let revision = Revision(number: number, writer: writer)
-        if writer != self.writer {
+        // A record of another version is a miss. If the observers fetched it, and so did those of the other version, neither would end.
+        if writer != self.writer, parts.count < 5 || Int64(parts[4]) == schema {
             switch parts[0] {
-            case "c" where parts.count == 4:
+            case "c" where parts.count >= 4:
                 if let key = Data(hexadecimal: parts[3]) { onChange(.changed(key, revision)) }
-            case "d" where parts.count == 4:
+            case "d" where parts.count >= 4:
                 let (key, isIncomplete) = state.withLock { ($0.longKeys[String(parts[3])], $0.isMissingLongKeys) }
                 if let key { onChange(.changed(key, revision)) } else if isIncomplete { onChange(.gap) }
             case "a": onChange(.removedAll(revision))

@@ -6,7 +6,7 @@ import Trials
 
 /// A table of its own on a server.
 struct PostgresPlace {
-    let url: String
+    var url: String
     let table: String
 
     /// - Parameter server: The server; by default the one that tests share.
