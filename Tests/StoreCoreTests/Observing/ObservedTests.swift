@@ -208,6 +208,16 @@ struct ObservedTests {
         for task in [first, second] { await task.cancelAndWait() }
     }
 
+    @Test func `V2: with keepingContent, a key that is followed again keeps its content while another key loads`() async throws {
+        let (one, two) = (ManualStates<Int>(.completed(1)), ManualStates<Int>(.loading(content: nil)))
+        let observed = Observed<Int>(whenSwitching: .keepingContent)
+        let first = try await following(observed, one, as: 1)
+        let second = try await following(observed, two, as: 2)
+        let again = try await following(observed, ManualStates<Int>(), as: 1)
+        #expect(observed.state == .loading(content: 1) && observed.isContent(of: 1))
+        for task in [first, second, again] { await task.cancelAndWait() }
+    }
+
     @Test func `V2: the newest of two follows is shown, and the older one again after it`() async throws {
         let (one, two) = (ManualStates<Int>(.completed(1)), ManualStates<Int>(.completed(2)))
         let observed = Observed<Int>()

@@ -216,8 +216,8 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         // Without a running call, the last state stays.
         guard let newest = followings.last else { return }
         let state = newest.state ?? (newest.key.matches(shown.key) ? shown.state : .loading(content: nil))
-        if case .loading(content: nil) = state, switching == .keepingContent, !newest.key.matches(shown.contentKey),
-            let content = shown.state.content
+        if case .loading(content: nil) = state, switching == .keepingContent,
+            newest.state == nil || !newest.key.matches(shown.contentKey), let content = shown.state.content
         {
             show(Shown(state: .loading(content: content), key: newest.key, contentKey: shown.contentKey))
         } else {
