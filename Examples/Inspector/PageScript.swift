@@ -397,13 +397,13 @@ enum PageScript {
           $('item').replaceChildren(...parts);
         }
 
-        // Returns a linked key, which leads to its own record if the page shows its store.
+        // Returns a linked key, which leads to its own record if the page shows one store of that name.
         function chip(store, key) {
-          const subject = overview.subjects.find(subject => subject.kind === 'store' && subject.name === store);
-          if (!subject) return make('span', key);
+          const shown = overview.subjects.filter(subject => subject.kind === 'store' && subject.name === store && !subject.gone);
+          if (shown.length !== 1) return make('span', key);
           const button = make('button', key);
           button.type = 'button';
-          button.onclick = () => reveal(subject.id, key, isRowOf(key));
+          button.onclick = () => reveal(shown[0].id, key, isRowOf(key));
           return button;
         }
 

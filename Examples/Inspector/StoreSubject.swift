@@ -62,7 +62,9 @@ final class StoreSubject<Param: Hashable & Sendable, Content: Sendable>: Subject
             let outcome = try await board.controls.passing(span) { try await perform() }
             if case .notModified = outcome { board.timeline.end(span, "unchanged") } else { board.timeline.end(span, "ok") }
         } catch {
-            board.timeline.end(span, Task.isCancelled ? "canceled" : "failed", errorText(error, 500))
+            // The store cancels an attempt at its time limit, too.
+            let timeout = StoreError.ofTimeLimit
+            board.timeline.end(span, Task.isCancelled && timeout == nil ? "canceled" : "failed", errorText(timeout ?? error, 500))
             throw error
         }
     }

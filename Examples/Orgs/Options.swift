@@ -1,8 +1,10 @@
 import Foundation
+import RemoteRouting
 
 /// The options of the command line.
 struct Options {
-    var host: String?
+    /// The host of the API; `nil` for an origin inside this process.
+    var host: HostConfiguration?
     var organization = "swiftlang"
     var user = "octocat"
     var pages = 3
@@ -60,7 +62,12 @@ struct Options {
         }
         while let argument = rest.popFirst() {
             switch argument {
-            case "--host": host = try value(of: argument)
+            case "--host":
+                let name = try value(of: argument)
+                // A host names a directory that --fresh removes, so it must not be a path.
+                guard let url = URL(string: name.contains("://") ? name : "https://\(name)"), let valid = try? HostConfiguration(url: url)
+                else { throw Mistake(description: "\(argument) \(name): must be a host such as api.github.com") }
+                host = valid
             case "--user": user = try value(of: argument)
             case "--directory": directory = URL(filePath: try value(of: argument), directoryHint: .isDirectory)
             case "--fresh": isFresh = true

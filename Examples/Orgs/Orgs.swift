@@ -48,14 +48,13 @@ struct Orgs {
     private static func run(_ options: Options) async throws -> Bool {
         let terminal = Terminal(isPlain: options.isPlain)
         let demo = try options.host == nil ? DemoOrigin() : nil
-        let configuration =
-            demo.map { HostConfiguration("127.0.0.1", scheme: .http, port: Int($0.port)) } ?? HostConfiguration(options.host ?? "")
+        let configuration = options.host ?? HostConfiguration("127.0.0.1", scheme: .http, port: demo.map { Int($0.port) })
         let traffic = Traffic()
         let inspector = options.inspects ? try await Inspector.start() : nil
         let host = GitHub.host(configuration).logging(to: traffic.log(to: terminal))
         let api = inspector?.attach(host) ?? host
         // Named by host and not by port, so that a second run of the demo finds the records of the first.
-        let directory = options.directory.appending(path: options.host ?? "demo")
+        let directory = options.directory.appending(path: options.host?.host ?? "demo")
         if options.isFresh, FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)) {
             try FileManager.default.removeItem(at: directory)
         }
@@ -63,7 +62,7 @@ struct Orgs {
         if let inspector { show(repository, in: inspector) }
 
         terminal.title(
-            "Organizations on \(options.host ?? "a host inside this process")", "stored in \(directory.path(percentEncoded: false))")
+            "Organizations on \(options.host?.host ?? "a host inside this process")", "stored in \(directory.path(percentEncoded: false))")
         let screens = Screens(repository: repository, terminal: terminal) { ($0 as? RemoteError)?.notice ?? "\($0)" }
         let hasOrganizations = try await screens.organizations()
         let hasRepositories = try await screens.repositories(of: options.organization, pages: options.pages)

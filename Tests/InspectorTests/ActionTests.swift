@@ -98,6 +98,21 @@ struct ActionTests {
         withExtendedLifetime(page) {}
     }
 
+    @Test func `I3: an attempt that its store cancels at the time limit is shown as failed, with the reason`() async throws {
+        let (time, script) = (ManualTime(), ScriptedFetcher<Int, Int>())
+        let slow = Store(cacher: MemoryCacher<Int, Int>(), fetcher: script, policy: StorePolicy(fetchTimeLimit: .seconds(5)), time: time)
+        inspector.attach(slow)
+        script.hold()
+        let caller = Task { try await slow[1].requireData() }
+        try await script.started(count: 1)
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(5))
+        await #expect(throws: StoreError.self) { try await caller.value }
+        try await until("the attempt has ended") { inspector.board.timeline.changes(after: 0).spans.first?.ended != nil }
+        let span = try #require(inspector.board.timeline.changes(after: 0).spans.first)
+        #expect(span.status == "failed" && span.note.contains("fetchTimedOut"), "\(span)")
+    }
+
     @Test func `I4: a delay holds a fetch back, and ends with the page`() async throws {
         let page = try await openPage()
         #expect(try await visitor.act("delay", #""value":60000"#) == 204)

@@ -21,4 +21,17 @@ struct ScreenTests {
             #expect(try await start().users["user\(number)"].requireData(from: .cache).login == "user\(number)")
         }
     }
+
+    @Test func `content that cannot be saved ends the screens`() async throws {
+        let file = temporaryURL()
+        try Data().write(to: file)
+        let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }
+        let screens = Screens(repository: GitHubRepository.scripted(users: origin, directory: file), terminal: Terminal(isPlain: true))
+        await #expect(throws: StoreError.self) { try await screens.user("ada") }
+    }
+
+    @Test(arguments: ["", "..", "../b", ".", "a b", "ftp://a", "https://a?b"])
+    func `a host that could be a path is refused`(host: String) {
+        #expect { try Options(["--host", host]) } throws: { "\($0)".hasPrefix("--host \(host): must be a host") }
+    }
 }

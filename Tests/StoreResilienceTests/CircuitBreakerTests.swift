@@ -222,6 +222,17 @@ struct CircuitBreakerTests {
         _ = await trial.result
     }
 
+    @Test func `C20: a failure that a later one replaces may read the breaker while it is released`() async {
+        final class ReadingFailure: Error {
+            let breaker: CircuitBreaker
+            init(_ breaker: CircuitBreaker) { self.breaker = breaker }
+            deinit { _ = breaker.state }
+        }
+        let test = Guarded()
+        for _ in 1...3 { await test.end(ReadingFailure(test.breaker)) }
+        #expect(test.breaker.state == .open)
+    }
+
     @Test func `C20: state and delay are those of the moment of reading`() async throws {
         let test = Guarded()
         #expect(test.breaker.retryAfter == nil)

@@ -150,6 +150,7 @@ struct Screens {
     ///   - saved: Returns when the content is saved. Content is shown before it is saved, and the program may end after it.
     ///   - table: Returns the table of the content.
     /// - Returns: The content, which may be stale; `nil` if there is none.
+    /// - Throws: The error of a save.
     private func show<Content: Equatable>(
         _ states: LoadingStateSequence<Content>, saved: () async throws -> Void, _ table: (Content) -> Table
     ) async throws -> Content? {
@@ -166,7 +167,7 @@ struct Screens {
                 terminal.waiting("revalidating")
             case .completed(let content, next: _, prev: _):
                 put(content, shown == nil ? "from the origin" : content == shown ? "unchanged" : "changed")
-                do { try await saved() } catch { terminal.failed("\(error)") }
+                try await saved()
                 return content
             case .error(let error, let kept):
                 if let kept { put(kept, "from the last run") }

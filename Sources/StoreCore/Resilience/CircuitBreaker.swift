@@ -147,10 +147,11 @@ public final class CircuitBreaker: Sendable {
 
     /// Changes the machine, and resumes the observers if its state has changed.
     private func update<Result: Sendable>(_ body: (inout CircuitMachine) -> Result) -> Result {
-        let (result, observers) = guarded.withLock { guarded in
-            let epoch = guarded.machine.epoch
+        let (result, observers, _) = guarded.withLock { guarded in
+            // The older machine leaves the lock with its failure, because the errors are the user's.
+            let before = guarded.machine
             let result = body(&guarded.machine)
-            return (result, guarded.machine.epoch == epoch ? [] : Array(guarded.observers.values))
+            return (result, guarded.machine.epoch == before.epoch ? [] : Array(guarded.observers.values), before)
         }
         for observer in observers { observer.yield() }
         if !observers.isEmpty { announceEndOfHold() }

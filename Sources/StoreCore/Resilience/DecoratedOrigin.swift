@@ -134,8 +134,7 @@ private struct DecoratedValues<Base: AsyncSequence>: AsyncSequence {
 /// The failure of a connection that ends before its first value.
 private var endedWithoutValue: StoreError {
     StoreError(
-        .endedWithoutValue,
-        "following the origin: its stream ended before its first value; let it throw if the connection is lost")
+        .endedWithoutValue, "following the origin: its stream ended before its first value; let it throw if the connection is lost")
 }
 
 /// Admits a fetch, or throws a `FetchError`. The returned closure is called once, when the fetch has ended.

@@ -265,6 +265,7 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
     let timeout: Duration
     let broken = BrokenRules()
     private let date = Date(timeIntervalSince1970: 1_700_000_000)
+    private let refusal = "the first lease of a key is not granted"
 
     private func record(_ number: Int) -> CacheRecord<Shared.Content> {
         CacheRecord(content: contents[number % contents.count], fetchedAt: date)
@@ -346,30 +347,43 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
             ending: .failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: nil, allowsStale: false, message: "x")), "failed")
     }
 
+    private typealias Request = (task: Task<LeaseOutcome, any Error>, isDone: WatchedState<Bool>)
+
+    /// Requests a lease in a task of its own, because a defective cacher may never return.
+    private func request(_ user: SharedUser<Shared>, _ key: Shared.Param) -> Request {
+        let isDone = WatchedState(false)
+        let task = Task {
+            defer { isDone.update { $0 = true } }
+            return try await user.cacher.lease(key, for: .seconds(600))
+        }
+        return (task, isDone)
+    }
+
+    /// Returns the outcome of a request; `nil` if it throws, or does not end in time.
+    private func outcome(of request: Request, otherwise rule: String) async -> LeaseOutcome? {
+        guard (try? await request.isDone.wait(timeout: timeout) { $0 ? () : nil }) != nil else {
+            request.task.cancel()
+            broken.note(rule)
+            return nil
+        }
+        return await broken.attempt("lease") { try await request.task.value }
+    }
+
     private func lease(ending: Lease.Ending, _ rule: String) async {
-        guard let first = await broken.attempt("lease", { try await a.cacher.lease(keys[0], for: .seconds(600)) }) else { return }
+        let first = await outcome(of: request(a, keys[0]), otherwise: refusal)
         guard case .granted(let lease) = first else {
             // A cacher may grant no leases.
-            if case .notNeeded = first { return }
-            return broken.note("the first lease of a key is not granted")
+            if case .failed = first { broken.note(refusal) }
+            return
         }
-        let isDone = WatchedState(false)
-        let waiter = Task { [b, keys] in
-            defer { isDone.update { $0 = true } }
-            return try await b.cacher.lease(keys[0], for: .seconds(600))
-        }
+        let waiter = request(b, keys[0])
         // A cacher that grants at once does so within this time; a slower one is not found out.
         try? await Task.sleep(for: .milliseconds(50))
         // On a busy machine, the waiter may not have run yet.
-        for _ in 0..<2_000 where !isDone.current { await Task.yield() }
-        if isDone.current { broken.note("a second lease of a key is granted while another user holds it") }
+        for _ in 0..<2_000 where !waiter.isDone.current { await Task.yield() }
+        if waiter.isDone.current { broken.note("a second lease of a key is granted while another user holds it") }
         lease.end(ending)
-        guard (try? await isDone.wait(timeout: timeout) { $0 ? () : nil }) != nil else {
-            waiter.cancel()
-            return broken.note("a waiter for a lease is not resumed when the lease has ended (\(rule))")
-        }
-        let outcome = await broken.attempt("lease") { try await waiter.value }
-        switch (ending, outcome) {
+        switch (ending, await outcome(of: waiter, otherwise: "a waiter for a lease is not resumed when the lease has ended (\(rule))")) {
         case (.failed, .failed), (.notStored, .notNeeded), (_, nil): break
         case (.saved, .granted(let next)), (.abandoned, .granted(let next)): next.end(.abandoned)
         case (_, .granted(let next)):
@@ -381,19 +395,12 @@ private struct SharingCheck<Shared: SharedCacher>: Sendable where Shared.Content
     }
 
     private func cancellation() async {
-        guard case .granted(let lease)? = await broken.attempt("lease", { try await a.cacher.lease(keys[1], for: .seconds(600)) }) else {
-            return
-        }
+        guard case .granted(let lease) = await outcome(of: request(a, keys[1]), otherwise: refusal) else { return }
         defer { lease.end(.abandoned) }
-        let isDone = WatchedState(false)
-        let waiter = Task { [b, keys] in
-            defer { isDone.update { $0 = true } }
-            if case .granted(let other) = try await b.cacher.lease(keys[1], for: .seconds(600)) { other.end(.abandoned) }
-        }
-        waiter.cancel()
-        if (try? await isDone.wait(timeout: timeout) { $0 ? () : nil }) == nil {
-            broken.note("a canceled wait for a lease does not end")
-        }
+        let waiter = request(b, keys[1])
+        waiter.task.cancel()
+        let isDone: Void? = try? await waiter.isDone.wait(timeout: timeout) { $0 ? () : nil }
+        if isDone == nil { broken.note("a canceled wait for a lease does not end") }
     }
 
     private func emptying() async {

@@ -51,9 +51,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// A separate function, so that the iterator is released before the recording ends.
     private static func follow(_ sequence: LoadingStateSequence<Content>, into recording: WatchedState<Recording>) async {
         for await state in sequence {
-            recording.update { recording in
-                if !recording.isStopped { recording.states.append(state) }
-            }
+            recording.update { if !$0.isStopped { $0.states.append(state) } }
         }
     }
 

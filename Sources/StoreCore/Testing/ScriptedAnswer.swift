@@ -34,11 +34,9 @@ public struct ScriptedAnswer<Content: Sendable>: Sendable {
     ///
     /// - Parameter page: The page, with its keys.
     public static func page<Element>(_ page: Page<Element>) -> ScriptedAnswer where Content == [Element] {
-        ScriptedAnswer(
-            result: .success(
-                OriginResponse(
-                    .modified(page.elements, page.freshness, page.validator), nextKey: page.nextKey, prevKey: page.prevKey,
-                    guessedEnd: page.guessedEnd)))
+        let result = FetchResult.modified(page.elements, page.freshness, page.validator)
+        return ScriptedAnswer(
+            result: .success(OriginResponse(result, nextKey: page.nextKey, prevKey: page.prevKey, guessedEnd: page.guessedEnd)))
     }
 
     /// Returns a page of a list.

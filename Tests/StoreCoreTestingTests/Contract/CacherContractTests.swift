@@ -183,6 +183,8 @@ enum SharingDefect: String, CaseIterable, Sendable {
     case overwriting = "save over a position before another user's change replaces newer content"
     case refusal = "save over the own position is refused"
     case grants = "a second lease of a key is granted while another user holds it"
+    case keeps = "a waiter for a lease is not resumed when the lease has ended"
+    case neverGrants = "the first lease of a key is not granted"
     case notShared = "isShared is false"
 }
 
@@ -191,6 +193,7 @@ final class DefectiveSharedCacher: SharedCacher {
     private let defect: SharingDefect
     private let sound: FileCacher<Int, String>
     private let own = WatchedState<[@Sendable (CacherChange<Int>) -> Void]>([])
+    private let kept = WatchedState<[Lease]>([])
 
     init(_ defect: SharingDefect, _ sound: FileCacher<Int, String>) {
         self.defect = defect
@@ -226,6 +229,14 @@ final class DefectiveSharedCacher: SharedCacher {
     func remove(param: Int, over base: Revision) async throws -> SaveOutcome<String> { try await sound.remove(param: param, over: base) }
 
     func lease(_ param: Int, for duration: Duration) async throws -> LeaseOutcome {
-        defect == .grants ? .granted(Lease(position: position) { _ in }) : try await sound.lease(param, for: duration)
+        switch defect {
+        case .grants: return .granted(Lease(position: position) { _ in })
+        case .neverGrants: while true { try await Task.sleep(for: .seconds(3600)) }
+        default: break
+        }
+        let outcome = try await sound.lease(param, for: duration)
+        guard defect == .keeps, case .granted(let lease) = outcome else { return outcome }
+        kept.update { $0.append(lease) }
+        return .granted(Lease(position: lease.position) { _ in })
     }
 }

@@ -326,6 +326,27 @@ struct SharedStoreTests {
         #expect(try await waiter.value() == 2)
     }
 
+    @Test func `D5: a fetch that a breaker refuses gives its lease to the next store`() async throws {
+        struct Refusal: Error, FailureAdvising {
+            var failureKind: FailureKind { .transient }
+            var isRefusal: Bool { true }
+        }
+        let gate = Gate()
+        let a = Store(cacher: FileCacher<Int, Int>(directory: place.url, sharing: .processes)) { _ in
+            await gate.wait()
+            throw Refusal()
+        }
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        let b = Store(cacher: cacher, policy: StorePolicy(leaseDuration: hangLimit)) { _ in 2 }
+        let holder = Task { try await a[1].requireData() }
+        try await Trials.until("the lease is held") { try place.names.contains(".sharing") && leaseFiles() == 1 }
+        let waiter = Task { try await b[1].requireData() }
+        try await Trials.until("the other store waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
+        gate.open()
+        await #expect(throws: Refusal.self) { try await holder.value }
+        #expect(try await waiter.value() == 2)
+    }
+
     private func leaseFiles() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: place.directory.path + "/.sharing").count { $0.hasSuffix(".lease") }
     }

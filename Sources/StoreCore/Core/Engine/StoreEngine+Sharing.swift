@@ -78,8 +78,7 @@ extension StoreEngine {
                 case .failed(let failure):
                     (keeper ?? self)?.fetchFinished(ticket, order, param, .failure(failure), nil)
                     return
-                case .notNeeded, nil:
-                    break
+                case .notNeeded, nil: break
                 }
             } catch {
                 // If the store has dropped the fetch, it has canceled this task. Otherwise the store fetches without a lease.
@@ -95,11 +94,12 @@ extension StoreEngine {
         state.withLock { state in state.live[param]?.value.machine.leaseGranted(ticket, at: position) ?? false }
     }
 
-    /// Ends a lease with the result of its fetch, or keeps it until the result is saved.
+    /// Ends a lease with the result of its fetch, or keeps it until the result is saved. A refused fetch has no result.
     func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
         // Ending a lease only notifies the cacher, which must return quickly, so it may happen under the lock.
         switch result {
-        case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
+        case .failure(let error) where isAccepted && (error as? any FailureAdvising)?.isRefusal != true:
+            lease.end(.failed(FetchFailedElsewhere(error)))
         case .success where isAccepted:
             key.lease = (lease, key.machine.book.revision)
             endLease(of: &key)

@@ -53,7 +53,7 @@ public final class Lease: Sendable {
         case notStored
         /// The fetch failed; the waiters fail too.
         case failed(FetchFailedElsewhere)
-        /// The fetch was canceled; the next waiter takes over.
+        /// The fetch was canceled or refused; the next waiter takes over.
         case abandoned
     }
 }

@@ -23,11 +23,7 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
 
     var history: [String] {
         connections.map { connection in
-            let phase =
-                switch lines[connection.number] {
-                case nil: "ended"
-                case let line?: line.suspension == nil ? "busy" : "waiting for a value"
-                }
+            let phase = lines[connection.number].map { $0.suspension == nil ? "busy" : "waiting for a value" } ?? "ended"
             return "connection \(connection.number) of \(connection.param), \(phase)"
         }
     }
