@@ -28,7 +28,8 @@ extension RemoteHost {
     /// - Parameters:
     ///   - route: The route to send.
     ///   - type: The type to decode; usually inferred.
-    ///   - onProgress: Called from any thread with the number of bytes handed to the system; each attempt starts at zero.
+    ///   - onProgress: Called from any thread with the number of bytes handed to the system; each attempt starts at zero. It must not block,
+    ///     because the exchanges of the transport wait for it.
     /// - Returns: The decoded response.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func upload<Value: Decodable & SendableMetatype>(
