@@ -145,7 +145,7 @@ extension TextStore {
             report(.refused(error))
             // Another process may have caused the refusal; its changes become visible before the next attempt.
             report(await shelf.publish())
-            end(plan, error)
+            end(plan, error, keeping: records.filter(\.facts.isVerified))
         }
     }
 
