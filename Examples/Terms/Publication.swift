@@ -176,7 +176,7 @@ struct Publication: Equatable {
         }
         for identifier in (last?.texts.keys.sorted() ?? []) where newest[identifier] == nil {
             let text = identifier.split(separator: "/").dropLast().joined(separator: "/")
-            guard options.removals.contains(identifier) || options.removals.contains(text) else {
+            guard options.removals.contains(identifier) || (options.removals.contains(text) && last?.texts[text] == nil) else {
                 throw Refusal(
                     "the last manifest lists “\(identifier)”, and the directory does not have it; devices would keep it unconfirmed for "
                         + "ever. Add its file, or pass --remove \(identifier)")

@@ -145,7 +145,7 @@ extension TextStore {
             report(.refused(error))
             // Another process may have caused the refusal; its changes become visible before the next attempt.
             report(await shelf.publish())
-            end(plan, error)
+            end(plan, error, keeping: records.filter(\.facts.isVerified))
         }
     }
 
@@ -213,11 +213,8 @@ extension TextStore {
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> TextRecord? {
-        if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
-            throw TextStoreError(
-                .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
-        }
-        try TextValidation.check(TextVerification(known, as: nil, isListed: false).bytes.count, expected)
+        let length = TextVerification(known, as: nil, isListed: false).bytes.count
+        try TextValidation.check(length, expected) { known.facts.fileDigest }
         if known.rank == item.rank { return nil }
         var facts = known.facts
         facts.version = item.rank.version

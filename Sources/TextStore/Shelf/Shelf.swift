@@ -164,12 +164,8 @@ actor Shelf {
         // The records form a set only together with the other members as this process knows them.
         let new = Set(records.map(\.identifier))
         let isForeign = session.read { state in
-            state.members(of: set).contains { identifier in
-                guard !new.contains(identifier), !state.damaged.contains(identifier), let held = state.held[identifier] else {
-                    return false
-                }
-                let place = pointer.active[identifier]
-                return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
+            state.members(of: set).contains { name in
+                !new.contains(name) && !state.damaged.contains(name) && state.held[name].map { !isActive($0.active, name) } ?? false
             }
         }
         if isForeign, set.isGroup {
@@ -200,22 +196,23 @@ actor Shelf {
 
     /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
     private func confirm(_ records: [TextRecord], at date: Date) {
-        var change: Pointer.Change {
-            let active = records.filter { record in
-                pointer.active[record.identifier].map { $0.rank == record.rank && $0.digest == record.facts.digest } ?? false
-            }
-            return .confirmed(active.map(\.identifier), date)
-        }
+        func change() -> Pointer.Change { .confirmed(records.filter { isActive($0, $0.identifier) }.map(\.identifier), date) }
         do throws(TextStoreError) {
             try locked { () throws(TextStoreError) in
                 catchUp()
-                try step(change)
+                try step(change())
             }
         } catch {
             // Without this record, the next start only checks these texts again.
             faults.append(error)
-            pointer.take(change)
+            pointer.take(change())
         }
+    }
+
+    /// Returns whether a text has no other active record than this one.
+    private func isActive(_ record: TextRecord?, _ identifier: String) -> Bool {
+        let place = pointer.active[identifier]
+        return record?.rank == place?.rank && record?.facts.digest == place?.digest
     }
 
     // MARK: Switching

@@ -39,23 +39,20 @@ enum TextValidation {
             throw TextStoreError(
                 .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
         }
-        try check(bytes.count, expected)
-        if let sha256 = expected.sha256 {
-            let digest = bytes.withUnsafeBytes { SHA256.digest(of: $0) }.hex
-            guard digest == sha256 else {
-                throw TextStoreError(
-                    .digestMismatch,
-                    "cannot use the response: its SHA-256 is \(digest), not the manifest's \(sha256); check the origin and its caches")
-            }
-        }
+        try check(bytes.count, expected) { bytes.withUnsafeBytes { SHA256.digest(of: $0) } }
         return try checkMediaType(response.contentType, expected.mediaTypes)
     }
 
-    /// Checks the number of a text's bytes.
-    static func check(_ count: Int, _ expected: Expectation) throws(TextStoreError) {
-        guard let length = expected.length, length != count else { return }
+    /// Checks the length and the digest of a text against those of the manifest.
+    static func check(_ count: Int, _ expected: Expectation, _ digest: () -> SHA256.Digest) throws(TextStoreError) {
+        if let length = expected.length, length != count {
+            throw TextStoreError(
+                .lengthMismatch, "cannot use the response: it has \(count) bytes, and the manifest lists \(length); try again later")
+        }
+        guard let sha256 = expected.sha256, case let found = digest().hex, found != sha256 else { return }
         throw TextStoreError(
-            .lengthMismatch, "cannot use the response: the text has \(count) bytes, and the manifest lists \(length); try again later")
+            .digestMismatch,
+            "cannot use the response: its SHA-256 is \(found), not the manifest's \(sha256); check the origin and its caches")
     }
 
     /// Decodes UTF-8 without a byte order mark; throws for malformed bytes, for NUL, and for an empty text that is not allowed.

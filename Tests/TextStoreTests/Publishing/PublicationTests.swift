@@ -196,6 +196,9 @@ struct PublicationTests {
         let both = try publish(languages, after: single) { $0.removals = ["eula"] }.manifest
         #expect(both.texts.keys.sorted() == ["eula/de", "eula/en"])
         #expect(refusal(languages, after: both) { $0.removals = ["eula"] }.contains("still has a file"))
+        var mixed = both
+        mixed.texts["eula"] = single.texts["eula"]
+        #expect(refusal(["eula/en@2.0.0.txt": "two"], after: mixed) { $0.removals = ["eula"] }.contains("pass --remove eula/de"))
     }
 
     @Test func `T22, T16: a recovery raises the epoch, and says what unsigned manifests need`() throws {

@@ -52,6 +52,27 @@ struct LeftoverTests {
         #expect(bench.origin.requests.filter { $0.path.hasPrefix("/text-") && $0.status == 200 }.count == 40)
     }
 
+    @Test func `T7: a verified text that the disk refuses is saved later without another fetch`() async throws {
+        let text = "Remote terms 2", state = bench.place.file("state")
+        let source = TextSource(identifier: "eula", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "eula.txt")))
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256(text))"}}}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in
+            // A file in place of the directory refuses the save.
+            try? FileManager.default.removeItem(at: state)
+            try? Data().write(to: state)
+            return .text(text)
+        }
+        let store = try bench.store(bundle: bench.bundle([:]))
+        try await store.register(source)
+        await store.setVersionSource(bench.versions)
+        await #expect(throws: TextStoreError.self) { try await store.text(for: source, awaiting: patient) }
+        #expect(bench.events.refusals.last?.code == .fileSystem)
+        try FileManager.default.removeItem(at: state)
+        try await store.refresh()
+        #expect(try await store.text(for: source).text == text)
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
     @Test func `T15: the deadline of a fetch excludes the time in the queue`() async throws {
         let begun = WatchedState(0), released = WatchedState(0), count = 18
         bench.origin.on(.get, "/slow.txt") { _ in
