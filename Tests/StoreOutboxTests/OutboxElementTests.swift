@@ -437,6 +437,31 @@ struct OutboxElementTests {
         #expect(origin.deliveries.filter { $0.delivery.id == first }.count == 2)
     }
 
+    @Test func `E2: a row that a command adds is not newer than its entity, even if the clock was set back meanwhile`() async throws {
+        let (directory, time) = (try TemporaryDirectory(), ManualTime())
+        func launch() async throws -> (rows: Store<Int, Row>, liked: Store<UnitParam, [Row]>, outbox: Outbox) {
+            let rows = Store<Int, Row>(cacher: MemoryCacher(), time: time) { Row(id: $0, likes: 6) }
+            let liked = Store<UnitParam, [Row]>(cacher: MemoryCacher(), links: [.elements(of: rows)], time: time) { _ in [] }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: time)
+            let addition = CommandPatch<Like>(liked, at: { _ in UnitParam() }) { $1.append(Row(id: $0.row)) }
+            await outbox.register(
+                Like.self, patching: rows, at: \.row, and: [addition], patch: { _, row in row.likes += 1 },
+                perform: { command, _ in Row(id: command.row, likes: 7) })
+            _ = try await (rows[5].requireData(), liked.flowable.requireData())
+            return (rows, liked, outbox)
+        }
+        let (app, other) = (try await launch(), try await launch())
+        time.shiftDate(by: .seconds(86_400))
+        try await app.outbox.submit(Like(row: 5))
+        time.shiftDate(by: .seconds(-86_400))
+        try await until("the other one shows the change") { try await other.rows[5].requireData().likes == 7 }
+        app.outbox.start()
+        try await until("the change is saved") { await other.outbox.core.isEmpty }
+        try await until("the other one has the change") { await other.outbox.core.unsettled.isEmpty }
+        #expect(try await other.liked.flowable.requireData() == [Row(id: 5, likes: 7)])
+        #expect(try await other.rows[5].requireData().likes == 7)
+    }
+
     @Test func `O18: clearing the lists keeps the changes of pending commands`() async throws {
         let bench = try await Bench().registered()
         try await bench.load("feed", [5])

@@ -76,7 +76,7 @@ extension OutboxCore {
             if let first = patch.first {
                 if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first, insteadOf: superseded) }
             } else {
-                patch.show([ShownCommand(item, patch, of: command)], insteadOf: superseded)
+                patch.show([ShownCommand(item, patch, of: command, at: time.date)], insteadOf: superseded)
             }
         }
         // The command does not change these keys any longer.
@@ -101,7 +101,7 @@ extension OutboxCore {
                 if let first = patch.first {
                     if item.status == .pending { patch.engine.showCreation(CommandMark(item), of: patch.key, first) }
                 } else {
-                    groups.add(ShownCommand(item, patch, of: command), patch)
+                    groups.add(ShownCommand(item, patch, of: command, at: time.date), patch)
                 }
             }
             if !command.patches.isEmpty { shown[item.id] = command.patches }
@@ -148,7 +148,7 @@ extension OutboxCore {
         let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < 1_000
         // The response is newer than what the command's other changes bring, whichever is folded first (E2).
         let hasContent = if case .content = response { true } else { false }
-        let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse
+        let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse(time.date)
         let changed = patches.flatMap { patch -> [BoundPatch] in
             let stamp = patch.isSame(as: first) ? nil : delivered
             return patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, at: stamp, waits: waits)
@@ -356,8 +356,8 @@ private struct PatchGroups<Value> {
 }
 
 extension OutboxMachine.Item {
-    /// A stamp before that of the response, if a former process or another one has received it.
-    fileprivate var stampBeforeResponse: Stamp? { hasContent ? submission.date.stamp : nil }
+    /// A stamp before that of the response, if a former process or another one has received it. The clock may have been set back since.
+    fileprivate func stampBeforeResponse(_ now: Date) -> Stamp? { hasContent ? min(submission.date, now).stamp : nil }
 }
 
 extension CommandMark {
@@ -367,10 +367,10 @@ extension CommandMark {
 }
 
 extension ShownCommand<BoxedContent> {
-    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch, of command: BoundCommand) {
+    fileprivate init(_ item: OutboxMachine.Item, _ patch: BoundPatch, of command: BoundCommand, at now: Date) {
         let isFirst = command.patches.first.map { patch.isSame(as: $0) } ?? true
         self.init(
-            mark: CommandMark(item), isDelivered: item.status == .delivered, delivered: isFirst ? nil : item.stampBeforeResponse,
+            mark: CommandMark(item), isDelivered: item.status == .delivered, delivered: isFirst ? nil : item.stampBeforeResponse(now),
             apply: patch.apply)
     }
 }
