@@ -44,7 +44,7 @@ package struct PlaceStamps: Hashable, Sendable, Codable {
         links = try decoder.singleValueContainer().decode([[Stamp]].self).map { runs in
             var stamps: [Stamp] = []
             // Damaged numbers make another count, so that the stamps count as unknown.
-            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= 1 << 20 {
+            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= (1 << 20) - stamps.count {
                 stamps += repeatElement(min(runs[position + 1], LinkClock.limit), count: Int(runs[position]))
             }
             return stamps
