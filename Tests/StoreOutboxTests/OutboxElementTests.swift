@@ -456,7 +456,8 @@ struct OutboxElementTests {
         time.shiftDate(by: .seconds(-86_400))
         try await until("the other one shows the change") { try await other.rows[5].requireData().likes == 7 }
         app.outbox.start()
-        for outbox in [app.outbox, other.outbox] { try await until("the change is saved") { await outbox.core.isQuiet } }
+        try await until("the change is saved") { await other.outbox.core.isEmpty }
+        try await until("the other one has the change") { await other.outbox.core.unsettled.isEmpty }
         #expect(try await other.liked.flowable.requireData() == [Row(id: 5, likes: 7)])
         #expect(try await other.rows[5].requireData().likes == 7)
     }

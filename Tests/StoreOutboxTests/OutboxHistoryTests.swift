@@ -40,6 +40,8 @@ private final class OutboxHistory {
     var failed: [(id: UUID, key: String, number: Int)] = []
     /// The keys that were created, under their temporary name, and their replacements.
     var created: [String: String?] = [:]
+    /// The numbers of commands that create a list.
+    var creations: Set<Int> = []
     var lastNumber = 0
 
     /// One launch of the program.
@@ -125,7 +127,7 @@ private final class OutboxHistory {
     private func real(_ key: String) -> String { created[key].flatMap { $0 } ?? key }
 
     private func step() async throws {
-        switch random.below(16) {
+        switch random.below(18) {
         case 0..<5:
             guard let key = keys().randomElement(using: &random) else { return }
             try await submit(to: key)
@@ -135,6 +137,7 @@ private final class OutboxHistory {
             let key = "t\(lastNumber)"
             steps.append("create \(key)")
             created[key] = .some(nil)
+            creations.insert(lastNumber)
             pending.append((try await world.outbox.submit(CreateList(key: key, number: lastNumber)), key, lastNumber))
         case 6..<11: try await answer()
         case 11:
@@ -171,6 +174,13 @@ private final class OutboxHistory {
             guard let key = keys().randomElement(using: &random) else { return }
             steps.append("clear \(key)")
             await world.store[key].clear()
+        case 15:
+            guard let item = failed.randomElement(using: &random) else { return }
+            steps.append("retry \(item.number)")
+            _ = try await world.outbox.retry(item.id)
+            retried(item.id, item.number)
+        case 16:
+            if let item = (pending + failed).randomElement(using: &random) { try await replace(item.id, item.key, item.number) }
         default: try await wait()
         }
     }
@@ -186,6 +196,31 @@ private final class OutboxHistory {
         }
     }
 
+    private func replace(_ id: UUID, _ key: String, _ number: Int) async throws {
+        lastNumber += 1
+        let outcome =
+            isCreation(number)
+            ? try await world.outbox.replace(id, with: CreateList(key: key, number: lastNumber))
+            : try await world.outbox.replace(id, with: Append(key: key, number: lastNumber))
+        steps.append("replace \(number) by \(lastNumber): \(outcome)")
+        guard outcome.isDone else { return }
+        if isCreation(number) { creations.insert(lastNumber) }
+        retried(id, lastNumber)
+        if let position = pending.firstIndex(where: { $0.id == id }) { pending[position].number = lastNumber }
+    }
+
+    /// A failed command is pending again, with the commands that failed because of it; or it fails again, because its list was not created.
+    private func retried(_ id: UUID, _ number: Int) {
+        guard let position = failed.firstIndex(where: { $0.id == id }) else { return }
+        var item = failed.remove(at: position)
+        item.number = number
+        if !isCreation(number), failed.contains(where: { $0.key == item.key && isCreation($0.number) }) { return failed.append(item) }
+        pending.append(item)
+        guard isCreation(number) else { return }
+        pending += failed.filter { $0.key == item.key }
+        failed.removeAll { $0.key == item.key }
+    }
+
     /// Lets every delay end, and every held delivery pass its deadline.
     private func wait() async throws {
         steps.append("wait")
@@ -196,7 +231,7 @@ private final class OutboxHistory {
         }
     }
 
-    private func isCreation(_ number: Int) -> Bool { created.keys.contains("t\(number)") }
+    private func isCreation(_ number: Int) -> Bool { creations.contains(number) }
 
     /// Ends one delivery that the origin holds.
     private func answer(_ wanted: Int? = nil) async throws {

@@ -106,8 +106,8 @@ public final class Outbox: Sendable {
     ///
     /// The change shows in each list that has the element, even in lists that are loaded later, until the origin has performed the command.
     /// If the elements of the store are linked to whole entities (``EntityLink``), the command changes the entity, and every place
-    /// that shows it. Without links, or if the entity has no content, a list that is loaded only after the delivery shows the element as it
-    /// was saved until its next fetch.
+    /// that shows it. Without links, or if the entity has no content, a list that is loaded later shows the element as it was saved until its
+    /// next fetch.
     ///
     /// When `perform` returns an `Element`, that element replaces the old one and the patch, unless the list has changed meanwhile. The other
     /// rules are those of ``register(_:patching:at:lane:and:patch:perform:)``.
