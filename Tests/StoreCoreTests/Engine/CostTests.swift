@@ -61,6 +61,17 @@ struct CostTests {
         #expect(cacher.count == 0)
     }
 
+    @Test func `C15: trimming memory to nothing releases the storage of its entries`() async {
+        let cacher = MemoryCacher<Int, Int>()
+        for key in 1...1_000 { await cacher.save(Self.record(key), param: key) }
+        cacher.trim(to: 1)
+        #expect(cacher.count == 1)
+        cacher.trim(to: 0)
+        #expect(cacher.table.entries.withLock { $0.entries.capacity } == 0)
+        await cacher.save(Self.record(1), param: 1)
+        #expect(await cacher.load(param: 1) == Self.record(1))
+    }
+
     /// Creates a store in memory with a cost limit of ten, in which the cost of a number is the number.
     private func store(_ events: EventLog, over backing: GatedCacher<Int, Int>? = nil) -> (Store<Int, Int>, () -> [Int]) {
         let fetch: @Sendable (Int) async throws -> Int = { _ in 1 }

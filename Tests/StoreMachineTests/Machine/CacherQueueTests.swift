@@ -33,6 +33,14 @@ struct CacherQueueTests {
         if isLongRun { print("\(seen.count) states\(seen.count < limit ? ", complete" : "")") }
     }
 
+    @Test func `C15: keys that were read at once cost nothing after their calls have ended`() {
+        var queue = CacherQueue<Int>()
+        for key in 0..<1_000 { queue.load(key, Ticket(number: UInt64(key) + 1)) }
+        #expect(queue.capacity >= 1_000)
+        for key in 0..<1_000 { queue.callEnded(key) }
+        #expect(queue.capacity == 0)
+    }
+
     /// A fact about failed saves.
     enum Fact: Hashable {
         case failed(Int), recovered(Int), second

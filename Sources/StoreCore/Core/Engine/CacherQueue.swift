@@ -65,6 +65,8 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Whether calls wait until the cacher is empty.
     var isBarred: Bool { isClearingDue || isClearing }
     var isIdle: Bool { running == 0 && !isBarred && calls.isEmpty }
+    /// The number of keys for which there is storage, for tests.
+    var capacity: Int { lanes.capacity }
 
     mutating func takeCalls() -> [Call] {
         defer { calls = [] }
@@ -96,6 +98,8 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
         guard var lane = lanes[key], !lane.isRunning else { return }
         guard lane.load != nil || lane.needsWrite else {
             lanes[key] = nil
+            // A dictionary keeps its capacity: keys that were read at once would cost memory forever.
+            if lanes.isEmpty, lanes.capacity > 64 { lanes = [:] }
             return
         }
         guard !isBarred else {
@@ -203,7 +207,6 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     func nextRetry(
         after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool
     ) -> Key? {
-        guard !failures.isEmpty else { return nil }
         let candidates = failures.filter { mayRetry($0.key) }
         guard let (key, failure) = candidates.min(by: { $0.value.order < $1.value.order }) else { return nil }
         return failure.time.advanced(by: max(.zero, interval)) <= now() ? key : nil

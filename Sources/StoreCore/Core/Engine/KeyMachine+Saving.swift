@@ -74,8 +74,6 @@ extension KeyMachine {
             transition.actions.append(.saveFailed)
         } else if saving.failure != nil {
             transition.actions.append(.saveRecovered)
-        } else {
-            return
         }
         saving.failure = failed
     }

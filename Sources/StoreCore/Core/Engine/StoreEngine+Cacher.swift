@@ -261,12 +261,8 @@ extension StoreEngine {
             startCalls(&state)
             return ended
         }
-        let result = Result<Void, any Error> {
-            guard let error else { return }
-            let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
-            throw StoreError(.cacherFailed, message, underlyingError: error)
-        }
-        clearing?.put(result)
+        let message = "clearing the store: the cacher could not remove its records; remove the cause, then clear again"
+        clearing?.put(error.map { .failure(StoreError(.cacherFailed, message, underlyingError: $0)) } ?? .success(()))
     }
 
     // MARK: Listing

@@ -41,14 +41,12 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Requests pages until one adds an element, there is no page, or 20 pages have added none.
     func requestElements(_ direction: PageDirection) async -> PageRequest {
         // Bounded, because an origin may return empty pages without end.
-        for _ in 1..<Fetches.emptyLimit {
-            let outcome = await engine.requestPage(direction, of: key, continueWhenError: true)
-            switch outcome {
-            case .loaded, .joined: if !engine.hasEmptyPage(direction, of: key) { return outcome }
-            case .noPage, .notLoadedYet, .failed, .superseded: return outcome
-            }
+        var outcome = PageRequest.noPage
+        for _ in 0..<Fetches.emptyLimit {
+            outcome = await engine.requestPage(direction, of: key, continueWhenError: true)
+            guard outcome == .loaded || outcome == .joined, engine.hasEmptyPage(direction, of: key) else { break }
         }
-        return await engine.requestPage(direction, of: key, continueWhenError: true)
+        return outcome
     }
 
     /// The reason for which the loaded list has no next page, if its fetcher has guessed the end (C25).

@@ -91,7 +91,11 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     }
 
     func trim(count: Int, cost: Int) -> Dropped {
-        Dropped(replaced: nil, evicted: entries.withLock { $0.trim(count: count, cost: cost) })
+        entries.withLock { entries in
+            // Arrays keep their capacity, which may be most of the memory of small contents.
+            defer { if entries.count == 0 { entries = MemoryEntries() } }
+            return Dropped(replaced: nil, evicted: entries.trim(count: count, cost: cost))
+        }
     }
 
     @usableFromInline
