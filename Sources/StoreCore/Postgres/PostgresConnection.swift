@@ -237,9 +237,6 @@ final class PostgresConnection: Sendable {
 }
 
 extension Duration {
-    /// Milliseconds for `poll`, rounded up so that the wait does not end early.
-    var milliseconds: Int32 {
-        let (seconds, attoseconds) = components
-        return Int32(clamping: max(0, seconds.multipliedReportingOverflow(by: 1000).partialValue + attoseconds / 1_000_000_000_000_000 + 1))
-    }
+    /// Milliseconds for `poll`, at most a day, rounded up so that the wait does not end early.
+    var milliseconds: Int32 { Int32(max(.zero, min(self, .seconds(86_400))) / .milliseconds(1)) + 1 }
 }
