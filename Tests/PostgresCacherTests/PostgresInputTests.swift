@@ -30,6 +30,11 @@ struct PostgresInputTests {
         #expect(PostgresError(state: state, "").failureKind == .transient)
     }
 
+    @Test func `a timeout of any length is a time that poll accepts`() {
+        let timeouts: [Duration] = [.seconds(Int64.min), .zero, .microseconds(1_500), .seconds(60), .seconds(Int64.max)]
+        #expect(timeouts.map(\.milliseconds) == [1, 1, 2, 60_001, 86_400_001])
+    }
+
     @Test func `tables with the longest names share the connections of a database`() async throws {
         let database = try place.database()
         for last in ["a", "b"] {

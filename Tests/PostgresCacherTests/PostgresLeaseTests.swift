@@ -142,6 +142,17 @@ struct PostgresLeaseTests {
         }
     }
 
+    @Test func `D4, D5: a lease is granted after a gap if the table has a change without a notice`() async throws {
+        let user = try PostgresUser(place)
+        try await user.attach()
+        try await place.query("UPDATE \"\(place.table)_state\" SET head = head + 1000000")
+        let lease = try #require(granted(try await user.cacher.lease(1, for: .seconds(600))))
+        #expect(user.gaps == 1)
+        #expect(lease.position == user.cacher.position)
+        #expect(try await user.cacher.save(record(1), param: 1, over: lease.position).isSaved)
+        lease.end(.saved)
+    }
+
     @Test func `D5: a change made before the grant is delivered before it`() async throws {
         let (a, b) = (try PostgresUser(place), try PostgresUser(place))
         try await a.attach()

@@ -175,6 +175,24 @@ struct PostgresOutageTests {
         try await until("the gap is announced") { user.gaps > 0 }
     }
 
+    @Test func `D8: a transaction that is left open fails saves before they time out, and no loads`() async throws {
+        let place = try await PostgresPlace()
+        let (user, other) = (try PostgresUser(place), try place.database(connections: 1))
+        try await user.cacher.save(record(1), param: 1)
+        let core = user.cacher.database.core
+        #expect(try await core.run(PostgresQuery(text: "SHOW lock_timeout")).first?.first?.first??.postgresText == "300001ms")
+        // The only connection so far, which the next calls use too.
+        _ = try await core.run(PostgresQuery(text: "SET lock_timeout = 100"))
+        _ = try await other.core.run(PostgresQuery(text: "BEGIN; UPDATE \"\(place.table)_state\" SET head = head"))
+        let error = await thrown { try await user.cacher.save(record(2), param: 1) }
+        #expect(error?.state == "55P03" && error?.failureKind == .transient)
+        #expect(try await user.content(1) == 1)
+        #expect(user.faults.isEmpty)
+        _ = try await other.core.run(PostgresQuery(text: "COMMIT"))
+        try await user.cacher.save(record(3), param: 1)
+        #expect(try await user.content(1) == 3)
+    }
+
     // MARK: Servers that refuse
 
     @Test func `a wrong password, missing TLS, and too many connections each have their own error`() async throws {

@@ -197,14 +197,13 @@ extension PostgresCacher {
             let row = try await run(timeout: .seconds(600), query).last?.first ?? []
             return row.map { field in field.flatMap { UInt64($0.postgresText) } ?? 0 }
         }
-        var removal = try await numbers(query)
-        if removal.isEmpty {
+        if try await numbers(query).isEmpty {
             // The row of the table's state was deleted.
             try await table.reopen()
-            removal = try await numbers(query)
+            _ = try await numbers(query)
         }
-        // A fetch that begins afterward has a base behind the removal, so its result is not refused.
-        await table.reach(removal.first ?? 0)
+        // A fetch that begins afterward has a base behind the removal, so its result is not refused. The removal is made, even if this fails.
+        _ = try? await table.catchUp()
         var count = 0
         while true {
             let deleted = try await numbers { table.statements.sweepRecords }

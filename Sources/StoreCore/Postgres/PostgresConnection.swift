@@ -53,6 +53,8 @@ final class PostgresConnection: Sendable {
     private struct State {
         /// libpq's connection; `nil` once it is closed.
         var connection: OpaquePointer?
+        /// The statement that sets up the session.
+        let settings: String
         var prepared: Set<String> = []
         var running: Running?
         var wantsWrite = false
@@ -73,10 +75,13 @@ final class PostgresConnection: Sendable {
         var loss: PostgresError?
     }
 
-    private init(_ connection: sending OpaquePointer) {
+    private init(_ connection: sending OpaquePointer, timeout: Duration) {
         descriptor = pq_socket(connection)
         _ = pq_set_nonblocking(connection)
-        state = VisibleMutex(State(connection: connection))
+        // Under a stricter default of the server, a change fails if another one was made while it waited. A change that waits for another
+        // transaction fails before its deadline, because a passed deadline ends all connections, and the change would wait on the server.
+        let settings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = \((timeout / 2).milliseconds)"
+        state = VisibleMutex(State(connection: connection, settings: settings))
     }
 
     deinit { _ = close() }
@@ -102,7 +107,7 @@ final class PostgresConnection: Sendable {
             pq_finish(connection)
             throw error
         }
-        return PostgresConnection(connection)
+        return PostgresConnection(connection, timeout: timeout)
     }
 
     var wantsWrite: Bool { state.withLock { $0.wantsWrite } }
@@ -136,9 +141,8 @@ final class PostgresConnection: Sendable {
         guard let query = state.running?.operation.query else { return }
         let isSent: Bool
         if state.prepared.isEmpty {
-            // Under a stricter default of the server, a change fails if another one was made while it waited.
             state.running?.preparing = ""
-            isSent = pq_send_query(connection, "SET default_transaction_isolation = 'read committed'") == 1
+            isSent = pq_send_query(connection, state.settings) == 1
         } else if let name = query.name {
             if state.prepared.contains(name) {
                 isSent = sendPrepared(connection, name, query.parameters)
@@ -237,9 +241,6 @@ final class PostgresConnection: Sendable {
 }
 
 extension Duration {
-    /// Milliseconds for `poll`, rounded up so that the wait does not end early.
-    var milliseconds: Int32 {
-        let (seconds, attoseconds) = components
-        return Int32(clamping: max(0, seconds.multipliedReportingOverflow(by: 1000).partialValue + attoseconds / 1_000_000_000_000_000 + 1))
-    }
+    /// Milliseconds for `poll`, at most a day, rounded up so that the wait does not end early.
+    var milliseconds: Int32 { Int32(max(.zero, min(self, .seconds(86_400))) / .milliseconds(1)) + 1 }
 }

@@ -24,7 +24,8 @@ public final class PostgresDatabase: Sendable {
     /// - Parameters:
     ///   - url: A URL or a list of parameters as libpq defines them, including those of TLS and authentication.
     ///   - connections: The largest number of connections, without the one that listens; at least one.
-    ///   - timeout: The time for the server's response to one call. A server that does not respond in time counts as unavailable.
+    ///   - timeout: The time for the server's response to one call. A server that does not respond in time counts as unavailable. A call
+    ///     that waits for another transaction, such as one that was left open, fails after half of that time.
     /// - Throws: ``PostgresError/Code/libraryMissing`` if libpq is not installed; ``PostgresError/Code/invalidURL``.
     public convenience init(url: String, connections: Int = 4, timeout: Duration = .seconds(10)) throws(PostgresError) {
         try self.init(url: url, connections: connections, timeout: timeout, library: nil)

@@ -134,9 +134,7 @@ extension PostgresTable {
                     continue
                 }
                 // The notice of the other holder's end may follow the grant.
-                let query = awaited == nil ? statements.head : statements.headAfterNotices(channel: channel)
-                let head = try await core.run(query, on: .control).first?.first?.first ?? nil
-                if let head { await reach(UInt64(clamping: head.postgresInteger)) }
+                if try await awaited == nil ? isBehind() : true { try await catchUp() }
                 if let awaited, let outcome = leases.outcome(of: awaited.id) { return outcome }
                 return .granted(Lease(position: position) { ending in lease.end(ending) })
             }
@@ -144,7 +142,7 @@ extension PostgresTable {
             let present = row[1]?.postgresInteger
             if let awaited, awaited.id != present {
                 // The awaited lease has ended, and another waiter was first. The notice of its end may follow the row.
-                _ = try await core.run(statements.headAfterNotices(channel: channel), on: .control)
+                try await catchUp()
                 if let outcome = leases.outcome(of: awaited.id) { return outcome }
             }
             // The other lease ended after the attempt and before its row was read.

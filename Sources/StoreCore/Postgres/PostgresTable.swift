@@ -29,8 +29,6 @@ final class PostgresTable: PostgresListener {
         /// Whether a task opens the table again after a delay, and the last delay; zero while the table is followed.
         var isRetrying = false
         var retryDelay = Duration.zero
-        /// The tasks that wait until the position reaches a number.
-        var waiters: [(number: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
         /// The long keys that this cacher has used, by the digest that a notice contains in their place. No other long key can be live here,
         /// unless there are more than the limit: then no further ones are remembered.
         var longKeys: [String: Data] = [:]
@@ -199,8 +197,6 @@ final class PostgresTable: PostgresListener {
         }
         if isFirst { onLost(error) }
         leases.wakeAll()
-        // The grant of a lease waits for notices and must not wait for a connection.
-        resumeWaiters { _ in true }
     }
 
     /// Opens the table again after it was found missing.
@@ -246,27 +242,24 @@ final class PostgresTable: PostgresListener {
     private func move(to number: UInt64) {
         // After every change of this number by any writer. A notice of a later change may have been handled before the head's response.
         state.withLock { $0.position = max($0.position, Revision(number: number, writer: .max)) }
-        resumeWaiters { $0 <= number }
     }
 
-    private func resumeWaiters(_ isDue: (UInt64) -> Bool) {
-        let due = state.withLock { state in
-            let due = state.waiters.filter { isDue($0.number) }
-            state.waiters.removeAll { isDue($0.number) }
-            return due.map(\.continuation)
-        }
-        for continuation in due { continuation.resume() }
+    /// Returns whether there are changes that are not delivered yet.
+    func isBehind() async throws(PostgresError) -> Bool {
+        let head = try await core.run(statements.head, on: .control).first?.first?.first ?? nil
+        return head.map { UInt64(clamping: $0.postgresInteger) > position.number } ?? false
     }
 
-    /// Waits until the changes up to a number have been delivered, or the connection that listens is lost.
-    func reach(_ number: UInt64) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state -> Bool in
-                guard state.position.number < number, case .attached = state.phase, !state.hasFailed else { return true }
-                state.waiters.append((number, continuation))
-                return false
+    /// Delivers the changes made before; announces a gap if the server has sent no notices of them.
+    func catchUp() async throws(PostgresError) {
+        _ = try await core.run(statements.headAfterNotices(channel: channel), on: .control) { [self] outcome in
+            guard case .success(let rows) = outcome, let head = (rows.first?.first?.first ?? nil)?.postgresInteger else { return }
+            let isBehind = state.withLock { state in
+                guard case .attached = state.phase, state.position.number < UInt64(clamping: head) else { return false }
+                state.hasFailed = true
+                return true
             }
-            if isReached { continuation.resume() }
+            if isBehind { attached(head) }
         }
     }
 
