@@ -182,6 +182,27 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .closed)
     }
 
+    @Test(arguments: [1, 2]) func `C20: a trial may wait for fetches of the same origin`(depth: Int) async throws {
+        struct Outer: Fetcher {
+            let inner: Store<Int, Int>
+            func fetch(param: Int) async throws -> Int { try await inner[param].requireData() }
+        }
+        let test = Guarded()
+        await test.openAndHold()
+        var store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: test.fetcher, time: test.time)
+        for _ in 1...depth {
+            store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: Outer(inner: store).guarded(by: test.breaker), time: test.time)
+        }
+        let outermost = store
+        test.script.enqueue(.success(1))
+        for _ in 1...depth {
+            let refusal = await #expect(throws: FetchError.self) { try await outermost[1].requireData() }
+            #expect(refusal?.code == .circuitOpen && test.breaker.state == .halfOpen)
+        }
+        #expect(try await outermost[1].requireData() == 1)
+        #expect(test.breaker.state == .closed)
+    }
+
     @Test func `C20: a trial that does not end leaves its place after the hold time`() async throws {
         let test = Guarded()
         await test.openAndHold()

@@ -16,7 +16,8 @@ public import StoreCore
 /// - **Closed**: every fetch reaches the origin. After the given number of consecutive failures within the given time, the breaker opens.
 /// - **Open**: fetches throw a ``FetchError`` of code ``FetchError/Code/circuitOpen`` at once, with the remaining time as its `retryAfter`.
 /// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. A response to the trial closes the
-///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time.
+///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time. If it
+///   waits for a fetch that the breaker refuses, a later trial has that fetch beside it.
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
 /// permanent failure that allows stale content, such as status 500, counts as a failure. A canceled fetch does not count.
@@ -219,6 +220,8 @@ struct CircuitMachine: Sendable {
     private(set) var phase = Phase.closed([])
     /// The failure that opened the breaker.
     private(set) var failure: (any Error)?
+    /// The fetches that may run beside the trial, because earlier trials have waited for fetches that the breaker refused.
+    private(set) var besides = 0
 
     /// The end of the hold time; `nil` unless the breaker is open.
     var opening: MonotonicInstant? {
@@ -235,12 +238,12 @@ struct CircuitMachine: Sendable {
 
     mutating func fetchRequested(at now: MonotonicInstant) -> Result<Epoch, FetchError> {
         switch phase {
-        case .closed:
-            return .success(epoch)
-        case .open(let end) where now < end:
-            return .failure(refusal(now.duration(to: end)))
+        case .closed: return .success(epoch)
+        case .open(let end) where now < end: return .failure(refusal(now.duration(to: end)))
         case .halfOpen(let end?) where now < end:
-            return .failure(refusal(nil))
+            guard besides > 0 else { return .failure(refusal(nil)) }
+            besides -= 1
+            return .success(epoch)
         case .open, .halfOpen:
             move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
             return .success(epoch)
@@ -263,18 +266,17 @@ struct CircuitMachine: Sendable {
         case (.halfOpen, .failed(let error)) where error.isAboutTheOrigin:
             failure = error
             move(to: .open(until: now.advanced(by: hold)))
-        case (.closed, .responded), (.closed, .failed):
-            phase = .closed([])
-        case (.halfOpen, .responded), (.halfOpen, .failed):
-            move(to: .closed([]))
-        case (.halfOpen, .unknown):
+        case (.closed, .responded), (.closed, .failed): phase = .closed([])
+        case (.halfOpen, .responded), (.halfOpen, .failed): move(to: .closed([]))
+        case (.halfOpen, .unknown(let isOpen)):
+            if isOpen { besides = min(besides + 1, 3) }
             phase = .halfOpen(trialUntil: nil)
-        case (.closed, .unknown), (.open, _):
-            break
+        case (.closed, .unknown), (.open, _): break
         }
     }
 
     private mutating func move(to phase: Phase) {
+        if case .halfOpen = phase {} else { besides = 0 }
         self.phase = phase
         epoch += 1
     }

@@ -144,8 +144,8 @@ typealias FetchRule<Param: Hashable & Sendable> = @Sendable (_ request: OriginRe
 enum FetchOutcome: Sendable {
     case responded
     case failed(any Error)
-    /// The fetch was canceled, or refused by another rule. It says nothing about the origin.
-    case unknown
+    /// The fetch was canceled, or refused by another rule, such as an open breaker. It says nothing about the origin.
+    case unknown(isOpen: Bool)
 
     init(_ error: any Error) {
         let advice = error as? any FailureAdvising
@@ -157,6 +157,7 @@ enum FetchOutcome: Sendable {
         }
         let isCanceled = error is CancellationError || advice?.failureKind == .cancelled
         // An origin may report a cancellation by an error of its own.
-        self = isCanceled || isRefused || Task.isCancelled ? .unknown : .failed(error)
+        let isOpen = (error as? FetchError)?.code == .circuitOpen
+        self = isCanceled || isRefused || Task.isCancelled ? .unknown(isOpen: isOpen) : .failed(error)
     }
 }

@@ -59,14 +59,12 @@ private final class FailureMemory<Param: Hashable & Sendable>: Sendable {
     private func fetchEnded(_ subject: OriginRequest<Param>, _ outcome: FetchOutcome) {
         // The failures that leave the table are released outside the lock, because the errors are the user's.
         switch outcome {
-        case .responded:
-            _ = failures.withLock { $0.remove(subject) }
+        case .responded: _ = failures.withLock { $0.remove(subject) }
         case .failed(let error):
             let now = time.now
             let failure = Failure(error: error, instant: now, deadline: now.advanced(by: duration))
             _ = failures.withLock { $0.insert(failure, for: subject) }
-        case .unknown:
-            break
+        case .unknown: break
         }
     }
 }

@@ -9,9 +9,7 @@ struct VisibleMutex<Value: ~Copyable>: ~Copyable {
     private let mutex: Mutex<Value>
     private let order = Atomic<UInt8>(0)
 
-    init(_ value: consuming sending Value) {
-        mutex = Mutex(value)
-    }
+    init(_ value: consuming sending Value) { mutex = Mutex(value) }
 
     /// Calls a closure with exclusive access to the value; not recursive.
     borrowing func withLock<Result: ~Copyable, Failure: Error>(
