@@ -177,8 +177,12 @@ private struct MetadataPlanning<Item: FileItem> {
     mutating func takeMissing() throws {
         for (key, texts) in placed.sorted(by: { $0.key < $1.key }) where !listed.contains(key) {
             let isDirectory = texts.contains(nil)
-            let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
-            guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
+            guard removes(texts) else { continue }
+            // A pattern may exclude a directory with or without a slash at its end. It then stays when its last file is removed, too.
+            if let excludes, excludes(key) || isDirectory && excludes(PathKey(key.path + "/")) {
+                named.insert(key)
+                continue
+            }
             let found = try find(key)
             // It may still exist.
             if isDenied { continue }
@@ -191,6 +195,9 @@ private struct MetadataPlanning<Item: FileItem> {
             }
         }
     }
+
+    /// Returns whether the options let a pass remove an object with these records.
+    private func removes(_ texts: [String?]) -> Bool { options.contains(texts.contains(nil) ? .directories : .links) }
 
     /// Returns whether the innermost directory above a missing object is empty: a killed process has made it, but not the object.
     private mutating func isBelowEmptyDirectory(_ key: PathKey) throws -> Bool {

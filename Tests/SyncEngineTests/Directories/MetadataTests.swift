@@ -334,6 +334,14 @@ struct MetadataTests {
         #expect(try status("cache")?.kind == .directory && status("tmp") == nil)
     }
 
+    @Test func `S21, S27: a directory that a pattern excludes without a slash stays, even if its last file leaves the list`() async throws {
+        try await sync([file("d/b", "2"), directory("d"), directory("inbox"), file("z", "z")])
+        publish([file("z", "z"), directory("inbox")])
+        let report = try await bench.sync(layers: layers(.all, ["*", "!*/", "!b", "!z"]))
+        #expect((report.removedCount, report.metadataCount) == (1, 0))
+        for path in ["d", "inbox"] { #expect(try status(path)?.kind == .directory) }
+    }
+
     @Test func `S15, S27: own links are no foreign objects`() async throws {
         publish([file("z", "z"), link("l", "z"), directory("e")])
         for _ in 0..<2 { #expect(try await bench.sync(foreignFiles: .remove, layers: layers(.all)).skipped.isEmpty) }
