@@ -145,8 +145,10 @@ private struct MetadataPlanning<Item: FileItem> {
                 return
             }
             let prefix = (key.path + "/").utf8
-            // A directory goes with its last file.
-            let isFreed = kind == .directory ? freed.contains { $0.path.utf8.starts(with: prefix) } : freed.contains(key)
+            func isBelow(_ other: PathKey) -> Bool { other.path.utf8.starts(with: prefix) }
+            // A directory goes with its last file, link or directory.
+            let isEmptied = freed.contains(where: isBelow) || placed.contains { isBelow($0.key) && removes($0.value) }
+            let isFreed = kind == .directory ? isEmptied : freed.contains(key)
             guard isOwn(found, key) || isFreed else { throw SyncError.taken(key, by: kind.words) }
             // An object of the other kind makes room first.
             if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }

@@ -342,6 +342,14 @@ struct MetadataTests {
         for path in ["d", "inbox"] { #expect(try status(path)?.kind == .directory) }
     }
 
+    @Test func `S27: a link replaces a directory with nothing but own links and directories`() async throws {
+        try await sync([file("z", "z"), directory("d/e/f"), link("d/l", "z")])
+        let files = [file("z", "z"), link("d", "z")]
+        #expect(try await plan(files).refusals.isEmpty)
+        #expect(try await sync(files).metadataCount == 3)
+        #expect(try text("d") == "z")
+    }
+
     @Test func `S15, S27: own links are no foreign objects`() async throws {
         publish([file("z", "z"), link("l", "z"), directory("e")])
         for _ in 0..<2 { #expect(try await bench.sync(foreignFiles: .remove, layers: layers(.all)).skipped.isEmpty) }
