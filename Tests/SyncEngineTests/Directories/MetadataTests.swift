@@ -350,6 +350,15 @@ struct MetadataTests {
         #expect(try text("d") == "z")
     }
 
+    @Test(arguments: [0, 0o200])
+    func `S27: a file without read permission gets the permissions of the list`(mode: Int) async throws {
+        let files = [file("a", "1", mode: 0o640)]
+        try await sync(files)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url("a").path(percentEncoded: false))
+        #expect(try await sync(files).metadataCount == 1)
+        #expect(try status("a")?.permissions == 0o640)
+    }
+
     @Test func `S15, S27: own links are no foreign objects`() async throws {
         publish([file("z", "z"), link("l", "z"), directory("e")])
         for _ in 0..<2 { #expect(try await bench.sync(foreignFiles: .remove, layers: layers(.all)).skipped.isEmpty) }
