@@ -196,7 +196,11 @@ struct DirectoryScan: Sendable {
         let status = try file.status()
         guard status.kind == .regular else { return nil }
         var hash = SHA256()
-        _ = try hash.update(from: 0, to: status.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+        _ = try hash.update(from: 0, to: status.size) { buffer, offset in
+            // A large file takes minutes.
+            try Task.checkCancellation()
+            return try file.read(into: buffer, at: offset)
+        }
         return hash.digest()
     }
 }
