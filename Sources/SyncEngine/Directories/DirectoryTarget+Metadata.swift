@@ -58,6 +58,7 @@ extension DirectoryTarget {
             case .link(let text): try session.makeLink(path, to: text)
             }
         }
+        try session.places.verify()
     }
 }
 
