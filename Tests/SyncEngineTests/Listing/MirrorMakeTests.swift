@@ -124,6 +124,16 @@ struct MirrorMakeTests {
         let changed = try await mirror("--verify")
         #expect(changed.code == 1 && changed.output.contains("missing d/b é.txt"), "\(changed.output)")
         #expect(changed.output.contains("edited  .hidden") && changed.output.contains("1 missing, 1 edited;"), "\(changed.output)")
+        let kept = try await mirror("--verify", "--keep-local")
+        #expect(kept.code == 1 && kept.output.contains("edited  .hidden"), "\(kept.output)")
+        // A file that a run would move to its place is missing, too.
+        try published.write("old", "old")
+        try await make()
+        #expect(try await mirror().code == 0)
+        try FileManager.default.moveItem(at: published.url.appending(path: "old"), to: published.url.appending(path: "new"))
+        try await make()
+        let moved = try await mirror("--verify")
+        #expect(moved.code == 1 && moved.output.contains("missing new"), "\(moved.output)")
     }
 
     @Test(arguments: [false, true])
