@@ -136,6 +136,22 @@ struct MirrorMakeTests {
         #expect(moved.code == 1 && moved.output.contains("missing new"), "\(moved.output)")
     }
 
+    @Test func `mirror make does not read an excluded directory, and names the files that no list can contain`() async throws {
+        try published.write("five", ".Storehouse/own")
+        let closed = published.url.appending(path: "closed")
+        try published.write("six", "closed/file")
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(closed))
+        defer { try? FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path(closed)) }
+        #if os(Linux)
+        #expect(try ChildProcess("/bin/sh", ["-c", #"printf x > "$0/$(printf 'bad\377')""#, path(published.url)]).wait())
+        #endif
+        let made = try await runMirror(["make", path(published.url), "--exclude", "/closed/", "--exclude", "*.tmp"])
+        #expect(made.code == 0 && made.output.contains("{\"count\":3}"), "\(made.output)")
+        #if os(Linux)
+        #expect(made.output.contains("its name is not UTF-8"), "\(made.output)")
+        #endif
+    }
+
     @Test(arguments: [false, true])
     func `S27: mirror make writes metadata by option, and mirror applies it by option`(isRead: Bool) async throws {
         func at(_ bench: DirectoryBench, _ name: String) -> String { path(bench.url.appending(path: name, directoryHint: .notDirectory)) }
