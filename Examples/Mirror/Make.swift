@@ -16,9 +16,8 @@ enum Make {
         }
         var files: [ListedFile] = []
         var directories: [String] = []
-        let paths = try FileManager.default.subpathsOfDirectory(atPath: root)
+        let paths = try Self.paths(in: Directory(path: root), filter)
         for path in paths.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
-            guard path != ".storehouse", !path.hasPrefix(".storehouse/"), !filter.excludes(path) else { continue }
             let file = (root.hasSuffix("/") ? root : root + "/") + path
             // The manifest cannot contain its own digest.
             guard file != output, let status = try FileStatus.of(path: file) else { continue }
@@ -59,6 +58,28 @@ enum Make {
         let bytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }
         let count = files.count { $0.sha256 != nil }
         Show(options).line("\(count) files, \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")
+    }
+
+    /// The paths in a directory that the filter does not exclude. An excluded directory is not read.
+    private static func paths(in directory: Directory, below prefix: String = "", _ filter: FileFilter) throws -> [String] {
+        var (paths, inner): ([String], [String]) = ([], [])
+        do {
+            guard var listing = try directory.list() else { return [] }
+            while let entry = try listing.next() {
+                let path = prefix + entry.name
+                // A target refuses every spelling of the name of its own directory.
+                guard path.lowercased() != ".storehouse" else { continue }
+                guard entry.isUTF8 else {
+                    Show.complain("left out \(path): its name is not UTF-8")
+                    continue
+                }
+                if !filter.excludes(path) { paths.append(path) }
+                let kind = try entry.kind == .unknown ? listing.status(of: entry)?.kind : entry.kind
+                if kind == .directory, !filter.excludes(path + "/") { inner.append(entry.name) }
+            }
+        }
+        for name in inner { paths += try Self.paths(in: Directory(path: directory.path(of: name)), below: prefix + name + "/", filter) }
+        return paths
     }
 
     /// The metadata that the options ask for; `nil` if they ask for none.

@@ -54,12 +54,16 @@ struct Mirror {
         let synchronizer = synchronizer(options, manifest: manifest, directory: directory)
         if options.verifies {
             let plan = try await synchronizer.plan()
-            let updates = (plan.updates + plan.moves.map(\.download)).filter { $0.reason == .unknownVersion }
+            // A run may move a file to its place instead of downloading it.
+            let downloads = plan.additions + plan.updates + plan.moves.map(\.download)
+            func paths(_ reason: SyncPlan<ListedFile>.DownloadReason) -> [String] {
+                downloads.filter { $0.reason == reason }.map(\.item.path)
+            }
             // A damaged file may have left the manifest, too.
             let removals = plan.removals.map(\.local).filter { $0.version == nil }
-            var check = Show.Check(damaged: updates.map(\.item.path) + removals.map(\.key.path), skipped: plan.skipped)
-            check.missing = plan.additions.map(\.item.path)
-            check.edited = plan.updates.filter { $0.reason == .editedLocally }.map(\.item.path)
+            var check = Show.Check(damaged: paths(.unknownVersion) + removals.map(\.key.path), skipped: plan.skipped)
+            check.missing = paths(.missing)
+            check.edited = paths(.editedLocally) + plan.keptEdits.map(\.path)
             check.edited += plan.removals.filter { $0.reason == .editedLocally }.map(\.local.key.path)
             try show.check(check)
             return check.isFine ? 0 : 1

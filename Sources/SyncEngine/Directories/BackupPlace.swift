@@ -89,6 +89,7 @@ final class BackupPlace: Sendable {
             defer { buffer.deallocate() }
             var offset = 0
             while true {
+                try Task.checkCancellation()
                 let count = try source.read(into: buffer, at: offset)
                 guard count > 0 else { break }
                 try copy.write(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)), at: offset)

@@ -160,7 +160,7 @@ struct DirectoryScan: Sendable {
         } else if unreadable[path] != nil {
             // Treats the file as foreign, because its content is unknown and a sync never removes a foreign file.
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
-        } else if keepsForeign, !isSettled, record.before.isEmpty, stamp.inode != record.stamp.inode {
+        } else if keepsForeign || journal.unfinished != nil, !isSettled, record.before.isEmpty, stamp.inode != record.stamp.inode {
             // The process may have ended between the record and the rename, with a foreign file under the name.
             uninstalled.append(path)
             edited[path] = stamp
@@ -196,7 +196,11 @@ struct DirectoryScan: Sendable {
         let status = try file.status()
         guard status.kind == .regular else { return nil }
         var hash = SHA256()
-        _ = try hash.update(from: 0, to: status.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+        _ = try hash.update(from: 0, to: status.size) { buffer, offset in
+            // A large file takes minutes.
+            try Task.checkCancellation()
+            return try file.read(into: buffer, at: offset)
+        }
         return hash.digest()
     }
 }

@@ -58,6 +58,7 @@ extension DirectoryTarget {
             case .link(let text): try session.makeLink(path, to: text)
             }
         }
+        try session.places.verify()
     }
 }
 
@@ -145,8 +146,10 @@ private struct MetadataPlanning<Item: FileItem> {
                 return
             }
             let prefix = (key.path + "/").utf8
-            // A directory goes with its last file.
-            let isFreed = kind == .directory ? freed.contains { $0.path.utf8.starts(with: prefix) } : freed.contains(key)
+            func isBelow(_ other: PathKey) -> Bool { other.path.utf8.starts(with: prefix) }
+            // A directory goes with its last file, link or directory.
+            let isEmptied = freed.contains(where: isBelow) || placed.contains { isBelow($0.key) && removes($0.value) }
+            let isFreed = kind == .directory ? isEmptied : freed.contains(key)
             guard isOwn(found, key) || isFreed else { throw SyncError.taken(key, by: kind.words) }
             // An object of the other kind makes room first.
             if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }
@@ -177,8 +180,12 @@ private struct MetadataPlanning<Item: FileItem> {
     mutating func takeMissing() throws {
         for (key, texts) in placed.sorted(by: { $0.key < $1.key }) where !listed.contains(key) {
             let isDirectory = texts.contains(nil)
-            let isExcluded = excludes?(isDirectory ? PathKey(key.path + "/") : key) ?? false
-            guard options.contains(isDirectory ? .directories : .links), !isExcluded else { continue }
+            guard removes(texts) else { continue }
+            // A pattern may exclude a directory with or without a slash at its end. It then stays when its last file is removed, too.
+            if let excludes, excludes(key) || isDirectory && excludes(PathKey(key.path + "/")) {
+                named.insert(key)
+                continue
+            }
             let found = try find(key)
             // It may still exist.
             if isDenied { continue }
@@ -191,6 +198,9 @@ private struct MetadataPlanning<Item: FileItem> {
             }
         }
     }
+
+    /// Returns whether the options let a pass remove an object with these records.
+    private func removes(_ texts: [String?]) -> Bool { options.contains(texts.contains(nil) ? .directories : .links) }
 
     /// Returns whether the innermost directory above a missing object is empty: a killed process has made it, but not the object.
     private mutating func isBelowEmptyDirectory(_ key: PathKey) throws -> Bool {

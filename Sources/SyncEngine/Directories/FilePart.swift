@@ -208,7 +208,10 @@ public final class FilePart: Sendable {
             digest = adoptedDigest
         } else if isAdopted {
             var hash = SHA256()
-            _ = try hash.update(from: 0, to: stamp.size) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+            _ = try hash.update(from: 0, to: stamp.size) { buffer, offset in
+                try Task.checkCancellation()
+                return try file.read(into: buffer, at: offset)
+            }
             digest = hash.digest()
         } else {
             digest = try state.withLock { state throws in try state.part.digest() }

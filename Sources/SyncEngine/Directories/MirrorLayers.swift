@@ -156,6 +156,7 @@ extension DirectoryTarget {
         var hash = SHA256()
         var offset = 0
         while true {
+            try Task.checkCancellation()
             let count = try hash.update(from: offset, to: offset + (1 << 16)) { buffer, offset throws(StoreError) in
                 try file.read(into: buffer, at: offset)
             }

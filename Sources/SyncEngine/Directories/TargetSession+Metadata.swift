@@ -10,8 +10,15 @@ extension TargetSession {
         let isDone = try places.inDirectory(of: path, isMaking: false) { directory, name in
             try places.probe?(.describes(path.key.path))
             places.touch(path)
+            let known = state.withLock { $0.journal.records[path.key] }
+            // A file without read permission cannot be opened, so its permissions change by its name.
+            if let mode, let found = try directory.status(of: name), found.permissions & 0o400 == 0,
+                known?.matching(FileStamp(found)) != nil
+            {
+                try directory.setPermissions(mode, of: name)
+            }
             guard let file = try OpenFile(reading: name, in: directory) else { return false }
-            let (status, known) = (try file.status(), state.withLock { $0.journal.records[path.key] })
+            let status = try file.status()
             guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
             guard let modified, modified != status.modifiedSecond else {
                 try file.describe(mode: mode, modified: nil)

@@ -77,6 +77,7 @@ extension TargetSession {
                 group.addTask { [self] in
                     do {
                         try await commit(update.part.reopen(in: places), as: update.path, version: update.version)
+                        try places.verify()
                         try update.part.cleanUp(in: places)
                         return nil
                     } catch {

@@ -194,6 +194,19 @@ struct DirectoryAttackTests {
         #expect(try bench.files == ["a": "one", "mine": "the user's own"])
     }
 
+    @Test func `S9, S18: a file that a killed first run was about to replace is not removed before a complete pass`() async throws {
+        let bench = try DirectoryBench(["a": "one"])
+        try bench.write("the user's own", "mine")
+        bench.origin.withLock { $0.onTransfer = { _ in throw Trouble.lasting } }
+        _ = await syncError { try await bench.sync(foreignFiles: .remove) }
+        bench.origin.withLock { $0.onTransfer = nil }
+        let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
+        try append(.put("mine", record), to: bench)
+        #expect(try await bench.sync(foreignFiles: .remove).removedCount == 0)
+        #expect(try bench.files == ["a": "one", "mine": "the user's own"])
+        #expect(try await bench.sync(foreignFiles: .remove).removedCount == 1)
+    }
+
     @Test(arguments: ["offline", "refused", "cancelled"])
     func `S9: a pass that fails before its changes does not end the protection of files without a record`(how: String) async throws {
         let bench = try await DirectoryBench(["a": "one", "b": "two"]).synced()

@@ -12,6 +12,20 @@ struct DirectoryTests {
 
     init() throws { bench = try DirectoryBench(["a": "one", "d/b": "two", "d/e/c": "three"]) }
 
+    @Test func `S7: a canceled pass does not read a large file to its end`() async throws {
+        try bench.write("", "big")
+        let file = try FileHandle(forWritingTo: bench.url.appending(path: "big"))
+        // A file without blocks, which would be read for hours.
+        try file.truncate(atOffset: 1 << 40)
+        try file.close()
+        bench.origin.withLock { $0.listed = [ListedFile(path: "big", sha256: digest("big"), byteCount: 1 << 40)] }
+        let synchronizer = OneWaySynchronizer(processor: bench.target())
+        bench.onStep { if $0 == .reads("big") { synchronizer.cancel() } }
+        #expect(await syncError { try await synchronizer.sync() }?.code == .cancelled)
+        try await until { !synchronizer.isSyncing }
+        bench.probe.withLock { $0 = nil }
+    }
+
     @Test func `S9: a pass makes a directory equal to the list, and a second pass transfers nothing`() async throws {
         try await bench.sync()
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])

@@ -334,6 +334,31 @@ struct MetadataTests {
         #expect(try status("cache")?.kind == .directory && status("tmp") == nil)
     }
 
+    @Test func `S21, S27: a directory that a pattern excludes without a slash stays, even if its last file leaves the list`() async throws {
+        try await sync([file("d/b", "2"), directory("d"), directory("inbox"), file("z", "z")])
+        publish([file("z", "z"), directory("inbox")])
+        let report = try await bench.sync(layers: layers(.all, ["*", "!*/", "!b", "!z"]))
+        #expect((report.removedCount, report.metadataCount) == (1, 0))
+        for path in ["d", "inbox"] { #expect(try status(path)?.kind == .directory) }
+    }
+
+    @Test func `S27: a link replaces a directory with nothing but own links and directories`() async throws {
+        try await sync([file("z", "z"), directory("d/e/f"), link("d/l", "z")])
+        let files = [file("z", "z"), link("d", "z")]
+        #expect(try await plan(files).refusals.isEmpty)
+        #expect(try await sync(files).metadataCount == 3)
+        #expect(try text("d") == "z")
+    }
+
+    @Test(arguments: [0, 0o200])
+    func `S27: a file without read permission gets the permissions of the list`(mode: Int) async throws {
+        let files = [file("a", "1", mode: 0o640)]
+        try await sync(files)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url("a").path(percentEncoded: false))
+        #expect(try await sync(files).metadataCount == 1)
+        #expect(try status("a")?.permissions == 0o640)
+    }
+
     @Test func `S15, S27: own links are no foreign objects`() async throws {
         publish([file("z", "z"), link("l", "z"), directory("e")])
         for _ in 0..<2 { #expect(try await bench.sync(foreignFiles: .remove, layers: layers(.all)).skipped.isEmpty) }

@@ -43,6 +43,22 @@ struct StagedUpdateTests {
         bench.origin.withLock { $0.listed = (0..<count).map { ListedFile(path: "f\($0)", version: version) } }
     }
 
+    @Test func `S3, S5: staged updates that were installed in a directory elsewhere do not count`() async throws {
+        let bench = try bench(3)
+        try await bench.sync()
+        for number in 0..<3 { bench["f\(number)"] = "new \(number)" }
+        list(bench, 3, version: "2")
+        let (place, other) = (bench.url, bench.url.deletingLastPathComponent().appending(path: bench.url.lastPathComponent + "-other"))
+        defer { try? FileManager.default.removeItem(at: other) }
+        bench.onStep { step in
+            guard case .renames = step, !FileManager.default.fileExists(atPath: other.path(percentEncoded: false)) else { return }
+            try FileManager.default.moveItem(at: place, to: other)
+        }
+        let error = await syncError { try await bench.sync(concurrency: 1) }
+        #expect((error?.report?.updatedCount, error?.report?.pendingDownloadCount) == (0, 3))
+        #expect(codes(error) == [.targetVanished])
+    }
+
     @Test(arguments: [Durability.crash, .power])
     func `S3: a page served for many files replaces none of them unless it is overridden`(durability: Durability) async throws {
         let bench = try bench(30)

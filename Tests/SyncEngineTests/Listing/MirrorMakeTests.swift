@@ -124,6 +124,32 @@ struct MirrorMakeTests {
         let changed = try await mirror("--verify")
         #expect(changed.code == 1 && changed.output.contains("missing d/b é.txt"), "\(changed.output)")
         #expect(changed.output.contains("edited  .hidden") && changed.output.contains("1 missing, 1 edited;"), "\(changed.output)")
+        let kept = try await mirror("--verify", "--keep-local")
+        #expect(kept.code == 1 && kept.output.contains("edited  .hidden"), "\(kept.output)")
+        // A file that a run would move to its place is missing, too.
+        try published.write("old", "old")
+        try await make()
+        #expect(try await mirror().code == 0)
+        try FileManager.default.moveItem(at: published.url.appending(path: "old"), to: published.url.appending(path: "new"))
+        try await make()
+        let moved = try await mirror("--verify")
+        #expect(moved.code == 1 && moved.output.contains("missing new"), "\(moved.output)")
+    }
+
+    @Test func `mirror make does not read an excluded directory, and names the files that no list can contain`() async throws {
+        try published.write("five", ".Storehouse/own")
+        let closed = published.url.appending(path: "closed")
+        try published.write("six", "closed/file")
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(closed))
+        defer { try? FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path(closed)) }
+        #if os(Linux)
+        #expect(try ChildProcess("/bin/sh", ["-c", #"printf x > "$0/$(printf 'bad\377')""#, path(published.url)]).wait())
+        #endif
+        let made = try await runMirror(["make", path(published.url), "--exclude", "/closed/", "--exclude", "*.tmp"])
+        #expect(made.code == 0 && made.output.contains("{\"count\":3}"), "\(made.output)")
+        #if os(Linux)
+        #expect(made.output.contains("its name is not UTF-8"), "\(made.output)")
+        #endif
     }
 
     @Test(arguments: [false, true])

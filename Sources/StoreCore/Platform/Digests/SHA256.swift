@@ -1,4 +1,4 @@
-package import StoreCore
+internal import StoreCore
 
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
 ///
@@ -25,15 +25,15 @@ package struct SHA256: Sendable {
     ///   - end: The offset behind the last byte; the piece ends earlier if the file does.
     ///   - read: Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.
     /// - Returns: The number of bytes added.
-    /// - Throws: ``StoreError/Code/fileSystem``; the hash is then that of an unknown number of bytes.
-    package mutating func update(
-        from start: Int, to end: Int, _ read: (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int) throws(StoreError) -> Int
-    ) throws(StoreError) -> Int {
+    /// - Throws: The error of the closure; the hash is then that of an unknown number of bytes.
+    package mutating func update<Failure: Error>(
+        from start: Int, to end: Int, _ read: (_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int) throws(Failure) -> Int
+    ) throws(Failure) -> Int {
         var buffer = [UInt8](repeating: 0, count: min(max(end - start, 1), 1 << 18))
         var offset = start
         while offset < end {
             let size = min(buffer.count, end - offset)
-            let count = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) -> Int in
+            let count = try buffer.withUnsafeMutableBufferPointer { buffer throws(Failure) -> Int in
                 try read(UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size]), offset)
             }
             if count == 0 { break }

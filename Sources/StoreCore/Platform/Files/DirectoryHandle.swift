@@ -86,6 +86,12 @@ package final class DirectoryHandle: Sendable {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
+    /// Sets the permissions of the file with this name, which need not be readable; does not follow a link.
+    package func setPermissions(_ mode: UInt16, of name: String) throws(StoreError) {
+        guard fchmodat(descriptor, name, mode_t(mode), AT_SYMLINK_NOFOLLOW) != 0 else { return }
+        throw .fileSystem("changing the permissions of", path: path(of: name), errno: errno)
+    }
+
     /// Returns whether a path still leads to this directory, following links; `false` if that cannot be determined.
     package func isReached(by directory: Directory) -> Bool { FileStatus.isReached(directory.path, descriptor) }
 
