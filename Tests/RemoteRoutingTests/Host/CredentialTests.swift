@@ -279,9 +279,12 @@ struct PassingRefreshTests {
 
     struct Advised: FailureAdvising { var failureKind: FailureKind }
 
-    private static func remote(_ stage: RemoteError.Stage, _ code: RemoteError.Code, _ status: Int? = nil) -> RemoteError {
+    private static func remote(
+        _ stage: RemoteError.Stage, _ code: RemoteError.Code, _ status: Int? = nil, after delay: Duration? = nil
+    ) -> RemoteError {
         var error = RemoteError(stage, code, operation: "POST https://a.example/refresh", "it failed")
         error.status = status
+        error.retryAfter = delay
         return error
     }
 
@@ -292,6 +295,7 @@ struct PassingRefreshTests {
         (remote(.transport, .certificateUntrusted), true), (remote(.transport, .clientCertificateRefused), false),
         (CancellationError(), true), (TransportFailure(.offline, "offline"), true), (TransportFailure(.unsupported, "no"), false),
         (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
+        (remote(.status, .badStatus, 403), false), (remote(.status, .badStatus, 403, after: .seconds(60)), true),
         (remote(.status, .badStatus, 400), false), (remote(.status, .badStatus, 401), false), (remote(.decode, .undecodable), false),
         (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false), (TestError(), false),
     ]

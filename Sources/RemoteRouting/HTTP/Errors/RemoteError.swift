@@ -157,6 +157,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         switch stage {
         case .timeout, .cancelled: true
         case .transport: ![.bodyTooLarge, .redirectRefused, .tooManyRedirects, .clientCertificateRefused].contains(code)
+        // A server that names a delay limits the client, as with a change.
+        case .status where status == 403 || status == 413: retryAfter != nil
         case .status: status.map { [407, 408, 425, 429].contains($0) || (500..<600).contains($0) && $0 != 501 && $0 != 505 } ?? false
         case .build, .decode: false
         }
@@ -198,10 +200,7 @@ extension RemoteError: FailureAdvising {
         default: break
         }
         if let status { return [500, 502, 503, 504].contains(status) }
-        return switch stage {
-        case .transport, .timeout, .cancelled: true
-        case .build, .status, .decode: false
-        }
+        return [.transport, .timeout, .cancelled].contains(stage)
     }
 }
 

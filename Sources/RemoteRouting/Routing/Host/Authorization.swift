@@ -16,8 +16,8 @@ public import StoreCore
 ///
 /// A refused refresh stays failed until ``RefreshingTokens/replace(by:)`` or ``RefreshingTokens/keep(_:)`` supplies a new token. A transient
 /// failure fails only the requests that waited for the refresh; a later 401 tries again. Failed connections, refused certificates, deadlines,
-/// 429, failures of the server (500 to 599 except 501 and 505) or of a shared place, and errors that are transient by `FailureAdvising` count
-/// as transient.
+/// 429, failures of the server (500 to 599 except 501 and 505) or of a shared place, 403 and 413 with `Retry-After`, and errors that are
+/// transient by `FailureAdvising` count as transient.
 ///
 /// A 403 never starts a refresh. Neither does a 401 of another origin that a redirect led to.
 ///
