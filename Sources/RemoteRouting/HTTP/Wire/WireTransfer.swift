@@ -296,6 +296,7 @@ final class WireTransfer {
             if request.socket == nil { return loop.conclude(self, 0) }
             take(.success(nil))
         }
+        if status >= 300 { resumeSending() }
         guard isReceivingPaused, !isPaused, let handle else { return }
         isReceivingPaused = false
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
@@ -303,6 +304,10 @@ final class WireTransfer {
 
     func take(_ piece: Result<Data?, any Error>) {
         source?.take(piece)
+        resumeSending()
+    }
+
+    private func resumeSending() {
         guard isSendingPaused, let handle else { return }
         isSendingPaused = false
         wire_transfer_resume(handle, isReceivingPaused ? 1 : 0, 0)
@@ -315,6 +320,8 @@ final class WireTransfer {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
             status = head.status
+            // libcurl sends nothing more then, but before 8.7 it waits for a body that pauses. It sends on if the server closes the connection.
+            if status >= 300, isSendingPaused { loop.continueLater(self) }
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             loop.reportLater(self)
