@@ -250,28 +250,6 @@ struct OutboxContentTests {
         #expect(try await FileCacher<Int, Int>(directory: bench.directory.file("totals")).load(param: 0)?.content == 105)
     }
 
-    @Test func `O7: a delivered change is saved and forgotten after an earlier one of another lane is refused`() async throws {
-        let bench = try OutboxBench(
-            origin: ScriptedDeliveries { delivery in
-                if delivery.command.key == 2 { return .success(()) }
-                return .failure(Refusal(failureKind: delivery.delivery.attempt == 1 ? .transient : .permanent))
-            })
-        await bench.fill()
-        let total = CommandPatch<Add>(bench.store, at: { _ in 4 }) { $1 += $0.amount }
-        await bench.outbox.register(
-            Add.self, patching: bench.store, at: \.key, and: [total], patch: { $1 += $0.amount },
-            perform: { [origin = bench.origin] in try await origin.perform($0, $1) })
-        bench.outbox.start()
-        let refused = try await bench.outbox.submit(Add(key: 1, amount: 5))
-        try await bench.events.first("attempt 1 failed")
-        try await bench.outbox.submit(Add(key: 2, amount: 7))
-        try await bench.events.first("delivered")
-        #expect(try await bench.value(4) == 12)
-        bench.time.advance(by: .seconds(60))
-        try await until("the delivered command is forgotten") { await Array(bench.outbox.core.machine.items.keys) == [refused] }
-        #expect(try await bench.saved(4)?.content == 7)
-    }
-
     @Test func `O7: a cleared key drops the change of a delivered command, and keeps that of a pending one`() async throws {
         let bench = try OutboxBench(
             origin: ScriptedDeliveries(.success(()), .failure(Offline())), fetcher: ScriptedFetcher { .success($0.number * 1_000) })

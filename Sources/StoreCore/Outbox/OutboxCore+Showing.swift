@@ -119,12 +119,12 @@ extension OutboxCore {
         settleAgain(in: groups.all.map(\.patch))
     }
 
-    /// A content folds the changes of delivered commands once no earlier command of another lane is pending there.
-    private func settleAgain(in dropped: [BoundPatch]) {
-        for (id, patches) in unsettled {
-            for patch in patches where patch.isIn == nil && patch.first == nil && dropped.contains(where: { patch.isSame(as: $0) }) {
-                settle(id, .none, in: patch)
-            }
+    /// A list folds the changes of delivered commands once no earlier command of another lane is pending there.
+    private func settleAgain(in patches: [BoundPatch]) {
+        let engines = patches.filter { $0.isIn != nil }.map(\.engine)
+        guard !engines.isEmpty else { return }
+        for (id, lists) in unsettled {
+            for list in lists where list.isIn == nil && engines.contains(where: { $0 === list.engine }) { settle(id, .none, in: list) }
         }
     }
 
