@@ -68,7 +68,7 @@ enum Make {
             while let entry = try listing.next() {
                 let path = prefix + entry.name
                 // A target refuses every spelling of the name of its own directory.
-                guard path.lowercased() != ".storehouse" else { continue }
+                guard path.uppercased() != ".STOREHOUSE" else { continue }
                 guard entry.isUTF8 else {
                     Show.complain("left out \(path): its name is not UTF-8")
                     continue

@@ -65,6 +65,7 @@ struct Mirror {
             check.missing = paths(.missing)
             check.edited = paths(.editedLocally) + plan.keptEdits.map(\.path)
             check.edited += plan.removals.filter { $0.reason == .editedLocally }.map(\.local.key.path)
+            check.keepsEdits = !plan.keptEdits.isEmpty
             try show.check(check)
             return check.isFine ? 0 : 1
         }

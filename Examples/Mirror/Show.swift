@@ -136,6 +136,9 @@ struct Show {
         /// Files and directories that cannot be read.
         var skipped: [SyncRefusal<PathKey>]
 
+        /// Whether a run with `--repair` downloads some of the files. It keeps edited ones if it is told to.
+        var isRepairable: Bool { !damaged.isEmpty || !missing.isEmpty || !edited.isEmpty && !keepsEdits }
+        var keepsEdits = false
         var isFine: Bool { damaged.isEmpty && missing.isEmpty && edited.isEmpty && skipped.isEmpty }
     }
 
@@ -148,7 +151,9 @@ struct Show {
         for (word, paths) in groups { for path in paths { line(word.padding(toLength: 8, withPad: " ", startingAt: 0) + path) } }
         for skip in check.skipped { line("skip    \(skip.error)") }
         let found = groups.filter { !$0.1.isEmpty }.map { "\($0.1.count) \($0.0)" }
-        if !found.isEmpty { return line("\(found.joined(separator: ", ")); use --repair to download them again") }
+        if !found.isEmpty {
+            return line(found.joined(separator: ", ") + (check.isRepairable ? "; use --repair to download them again" : ""))
+        }
         line(check.skipped.isEmpty ? "every installed file has its content" : "every installed file that can be read has its content")
     }
 

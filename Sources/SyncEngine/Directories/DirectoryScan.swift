@@ -44,7 +44,7 @@ struct DirectoryScan: Sendable {
 
     /// Compares a directory with its journal, without changing anything.
     ///
-    /// With `keepsForeign`, a file that may be foreign counts as foreign rather than as edited. With `acceptsLoss`, a file that the disk
+    /// With `keepsForeign`, or before the first pass is complete, a file that may be foreign counts as foreign rather than as edited. With `acceptsLoss`, a file that the disk
     /// cannot read counts as one with other content. The probe is called before each directory is listed and each file read.
     init(
         of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, keepsForeign: Bool = true, acceptsLoss: Bool = false,

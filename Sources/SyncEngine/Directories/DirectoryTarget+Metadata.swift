@@ -145,12 +145,9 @@ private struct MetadataPlanning<Item: FileItem> {
                 if placed[key]?.prefix(1).hasText(link) != true { silent.append(.placed(key, link: link)) }
                 return
             }
-            let prefix = (key.path + "/").utf8
-            func isBelow(_ other: PathKey) -> Bool { other.path.utf8.starts(with: prefix) }
-            // A directory goes with its last file, link or directory.
-            let isEmptied = freed.contains(where: isBelow) || placed.contains { isBelow($0.key) && removes($0.value) }
-            let isFreed = kind == .directory ? isEmptied : freed.contains(key)
-            guard isOwn(found, key) || isFreed else { throw SyncError.taken(key, by: kind.words) }
+            guard isOwn(found, key) || (kind == .directory ? isEmptied(key) : freed.contains(key)) else {
+                throw SyncError.taken(key, by: kind.words)
+            }
             // An object of the other kind makes room first.
             if isOwn(found, key), found.text == nil || link == nil { changes.append(removal(of: key, found)) }
         }
@@ -179,10 +176,9 @@ private struct MetadataPlanning<Item: FileItem> {
     /// Finds the links and directories that the list no longer has.
     mutating func takeMissing() throws {
         for (key, texts) in placed.sorted(by: { $0.key < $1.key }) where !listed.contains(key) {
-            let isDirectory = texts.contains(nil)
-            guard removes(texts) else { continue }
-            // A pattern may exclude a directory with or without a slash at its end. It then stays when its last file is removed, too.
-            if let excludes, excludes(key) || isDirectory && excludes(PathKey(key.path + "/")) {
+            guard options.contains(texts.contains(nil) ? .directories : .links) else { continue }
+            // An excluded directory then stays when its last file is removed, too.
+            guard removes(key, texts) else {
                 named.insert(key)
                 continue
             }
@@ -199,8 +195,19 @@ private struct MetadataPlanning<Item: FileItem> {
         }
     }
 
-    /// Returns whether the options let a pass remove an object with these records.
-    private func removes(_ texts: [String?]) -> Bool { options.contains(texts.contains(nil) ? .directories : .links) }
+    /// Returns whether a pass may remove an object with these records. A pattern may exclude a directory with or without a slash at its end.
+    private func removes(_ key: PathKey, _ texts: [String?]) -> Bool {
+        let isDirectory = texts.contains(nil)
+        guard options.contains(isDirectory ? .directories : .links) else { return false }
+        return !(excludes.map { $0(key) || isDirectory && $0(PathKey(key.path + "/")) } ?? false)
+    }
+
+    /// Returns whether a pass may remove something in a directory. The directory goes with its last file, link or directory.
+    private func isEmptied(_ directory: PathKey) -> Bool {
+        let prefix = (directory.path + "/").utf8
+        func isBelow(_ other: PathKey) -> Bool { other.path.utf8.starts(with: prefix) }
+        return freed.contains(where: isBelow) || placed.contains { isBelow($0.key) && removes($0.key, $0.value) }
+    }
 
     /// Returns whether the innermost directory above a missing object is empty: a killed process has made it, but not the object.
     private mutating func isBelowEmptyDirectory(_ key: PathKey) throws -> Bool {

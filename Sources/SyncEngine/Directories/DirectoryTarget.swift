@@ -327,6 +327,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             }
             if session.isStaged(item.key) {
                 try session.stage(part.stage(whole), of: item, as: path)
+                try session.places.verify()
                 session.hasInstalled()
                 return
             }

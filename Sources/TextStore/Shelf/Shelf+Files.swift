@@ -42,6 +42,7 @@ extension Shelf {
             // Another process has removed the other files.
             let files = newest.files
             loaded = loaded.filter { files.contains($0.key) }
+            verdicts = verdicts.filter { files.contains($0.key) }
             unverified = unverified.filter { files.contains($0.key) }
         }
         if let reading = floorJournal.read() {

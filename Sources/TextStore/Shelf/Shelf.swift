@@ -196,16 +196,19 @@ actor Shelf {
 
     /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
     private func confirm(_ records: [TextRecord], at date: Date) {
-        func change() -> Pointer.Change { .confirmed(records.filter { isActive($0, $0.identifier) }.map(\.identifier), date) }
+        func change() -> Pointer.Change? {
+            let active = records.filter { isActive($0, $0.identifier) }.map(\.identifier)
+            return active.isEmpty ? nil : .confirmed(active, date)
+        }
         do throws(TextStoreError) {
             try locked { () throws(TextStoreError) in
                 catchUp()
-                try step(change())
+                if let change = change() { try step(change) }
             }
         } catch {
             // Without this record, the next start only checks these texts again.
             faults.append(error)
-            pointer.take(change())
+            if let change = change() { pointer.take(change) }
         }
     }
 

@@ -86,7 +86,7 @@ package final class DirectoryHandle: Sendable {
         try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
-    /// Sets the permissions of the file with this name, which need not be readable; does not follow a link.
+    /// Sets the permissions of the file with this name, which need not be readable; does not follow a link. Linux needs glibc 2.32 for this.
     package func setPermissions(_ mode: UInt16, of name: String) throws(StoreError) {
         guard fchmodat(descriptor, name, mode_t(mode), AT_SYMLINK_NOFOLLOW) != 0 else { return }
         throw .fileSystem("changing the permissions of", path: path(of: name), errno: errno)
