@@ -53,8 +53,9 @@ struct Orgs {
         let inspector = options.inspects ? try await Inspector.start() : nil
         let host = GitHub.host(configuration).logging(to: traffic.log(to: terminal))
         let api = inspector?.attach(host) ?? host
-        // Named by host and not by port, so that a second run of the demo finds the records of the first.
-        let directory = options.directory.appending(path: options.host?.host ?? "demo")
+        // The demo has another port in each run, and finds its records again.
+        let name = options.host.map { host in host.port.map { "\(host.host)-\($0)" } ?? host.host } ?? "demo"
+        let directory = options.directory.appending(path: name)
         if options.isFresh, FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)) {
             try FileManager.default.removeItem(at: directory)
         }

@@ -48,6 +48,7 @@ struct PostgresOperation: Sendable {
 /// Any thread starts an operation; only the loop's thread continues and closes it.
 final class PostgresConnection: Sendable {
     let descriptor: Int32
+    private let timeout: Duration
     private let state: VisibleMutex<State>
 
     private struct State {
@@ -77,6 +78,7 @@ final class PostgresConnection: Sendable {
 
     private init(_ connection: sending OpaquePointer, timeout: Duration) {
         descriptor = pq_socket(connection)
+        self.timeout = timeout
         _ = pq_set_nonblocking(connection)
         // Under a stricter default of the server, a change fails if another one was made while it waited. A change that waits for another
         // transaction fails before its deadline, because a passed deadline ends all connections, and the change would wait on the server.
@@ -117,6 +119,9 @@ final class PostgresConnection: Sendable {
     /// Starts an operation on an idle connection, and returns whether the loop must wait until the socket is writable. If the start fails,
     /// the loop detects the lost connection.
     func start(_ operation: PostgresOperation) -> Bool {
+        // The time in the queue does not show that the server is silent.
+        let deadline = max(operation.deadline, .now + timeout)
+        let operation = PostgresOperation(query: operation.query, deadline: deadline, completion: operation.completion)
         let wantsWrite = state.withLock { state -> Bool? in
             guard let connection = state.connection else { return nil }
             state.running = Running(operation: operation)

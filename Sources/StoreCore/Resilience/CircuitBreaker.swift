@@ -17,7 +17,7 @@ public import StoreCore
 /// - **Open**: fetches throw a ``FetchError`` of code ``FetchError/Code/circuitOpen`` at once, with the remaining time as its `retryAfter`.
 /// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. A response to the trial closes the
 ///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time. If it
-///   waits for a fetch that the breaker refuses, a later trial has that fetch beside it.
+///   waits for a fetch that the breaker refuses, a later trial has that fetch beside it, and at most three.
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
 /// permanent failure that allows stale content, such as status 500, counts as a failure. A canceled fetch does not count.
@@ -222,6 +222,8 @@ struct CircuitMachine: Sendable {
     private(set) var failure: (any Error)?
     /// The fetches that may run beside the trial, because earlier trials have waited for fetches that the breaker refused.
     private(set) var besides = 0
+    /// The fetches of this epoch that run, while it is half-open.
+    private var running = 0
 
     /// The end of the hold time; `nil` unless the breaker is open.
     var opening: MonotonicInstant? {
@@ -242,10 +244,11 @@ struct CircuitMachine: Sendable {
         case .open(let end) where now < end: return .failure(refusal(now.duration(to: end)))
         case .halfOpen(let end?) where now < end:
             guard besides > 0 else { return .failure(refusal(nil)) }
-            besides -= 1
+            (besides, running) = (besides - 1, running + 1)
             return .success(epoch)
         case .open, .halfOpen:
             move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
+            running = 1
             return .success(epoch)
         }
     }
@@ -270,7 +273,8 @@ struct CircuitMachine: Sendable {
         case (.halfOpen, .responded), (.halfOpen, .failed): move(to: .closed([]))
         case (.halfOpen, .unknown(let isOpen)):
             if isOpen { besides = min(besides + 1, 3) }
-            phase = .halfOpen(trialUntil: nil)
+            running -= 1
+            if running == 0 { phase = .halfOpen(trialUntil: nil) }
         case (.closed, .unknown), (.open, _): break
         }
     }

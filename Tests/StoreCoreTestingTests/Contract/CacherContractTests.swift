@@ -235,7 +235,8 @@ final class DefectiveSharedCacher: SharedCacher {
         default: break
         }
         let outcome = try await sound.lease(param, for: duration)
-        guard defect == .keeps, case .granted(let lease) = outcome else { return outcome }
+        // A lease that comes too late is given back, so that the next request gets it.
+        guard defect == .keeps, !Task.isCancelled, case .granted(let lease) = outcome else { return outcome }
         kept.update { $0.append(lease) }
         return .granted(Lease(position: lease.position) { _ in })
     }

@@ -41,10 +41,12 @@ package struct PlaceStamps: Hashable, Sendable, Codable {
     init(_ links: [[Stamp]]) { self.links = links }
 
     package init(from decoder: any Decoder) throws {
+        var rest: Stamp = 1 << 20
         links = try decoder.singleValueContainer().decode([[Stamp]].self).map { runs in
             var stamps: [Stamp] = []
             // Damaged numbers make another count, so that the stamps count as unknown.
-            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= (1 << 20) - stamps.count {
+            for position in stride(from: 0, to: runs.count - 1, by: 2) where runs[position] <= rest {
+                rest -= runs[position]
                 stamps += repeatElement(min(runs[position + 1], LinkClock.limit), count: Int(runs[position]))
             }
             return stamps
