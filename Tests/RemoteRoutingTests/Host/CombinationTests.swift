@@ -163,7 +163,7 @@ struct CombinationTests {
             request.url.path == "/refresh" ? .json("{").adding("Content-Length", "9").stalling : .status(401)
         }
         let host = RemoteHost("a.example", transport: memory, time: time).with {
-            $0.timeouts = .init(head: .seconds(30), idle: .seconds(30))
+            $0.timeouts = .init(idle: .seconds(30))
             $0.retry.shouldRetry = { _ in false }
         }.refreshing()
         let hasEnded = WatchedState(false)

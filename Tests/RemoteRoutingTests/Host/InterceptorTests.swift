@@ -330,6 +330,7 @@ struct RedactionTests {
         "https://h/x?token=hush", "https://h/x?user[password]=hush", "https://h/x?user%5Bpassword%5D=hush", "https://h/x?token[]=hush",
         "https://h/x?token%5B0%5D=hush", "https://h/x?a=1&TOKEN=hush", "https://h/x?%74oken=hush", "https://u:hush@h/", "/x#hush",
         "?token=hush&a=1", "https://h/x?token=\u{301}hush", "https://h/x?a=1&\u{301}b=2&token=hush", "https://u:hush@\u{301}h/",
+        "https://h/x?user[password]\u{301}=hush",
     ])
     func `H12: the secrets of an address are redacted`(address: String) {
         #expect(!redaction.text(of: address).contains("hush"))

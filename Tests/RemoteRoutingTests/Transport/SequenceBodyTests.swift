@@ -180,6 +180,24 @@ struct SequenceBodyTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `H23, W7: a response that refuses a request and breaks off is not complete, even while the sequence pauses`() async throws {
+        let (chunks, chunk) = AsyncStream<Data>.makeStream()
+        chunk.yield(Data(count: 10))
+        let server = try RawServer { connection in
+            _ = connection.readHead()
+            _ = connection.readBytes(15)
+            connection.send("HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 9\r\n\r\nbody")
+            connection.endSending()
+        }
+        let host = try RealTransport.curl.host(server.port) { ($0.retry, $0.timeouts) = (.never, .init()) }
+        let task = Task { [route = post(HTTPBodyStream(chunks))] in
+            try await remoteError { _ = try await host.dataResponse(for: route, accepting: [413]) }
+        }
+        #expect(try await task.value(of: "the call ends").code == .connectionLost)
+        chunk.finish()
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `H23: sequences that wait for their next chunk hold no threads`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let host = try RealTransport.curl.host(origin.port) { $0.limits.concurrentExchanges = 200 }

@@ -31,9 +31,9 @@ package protocol SocketLink: Sendable {
     /// - Throws: ``SocketFault`` for frames that break the rules; ``TransportFailure`` if the connection is lost.
     func receive(_ body: HTTPResponse.Body, _ take: (SocketEvent) async throws -> Bool) async throws
 
-    /// Sends a frame, and waits until the wire has taken it.
+    /// Sends a message or a control frame, and waits until the wire has taken it, or has begun with a message of several frames.
     ///
-    /// - Throws: ``TransportFailure``. A canceled task sends the whole frame or nothing.
+    /// - Throws: ``TransportFailure``. A canceled task sends all of it or nothing.
     func send(_ event: SocketEvent) async throws
 
     /// Sends a ping or a pong without waiting; it replaces an earlier one that still waits (RFC 6455 §5.5.3).

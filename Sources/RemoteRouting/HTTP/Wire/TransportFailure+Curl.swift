@@ -169,7 +169,7 @@ package struct CurlError: Error, Sendable, CustomStringConvertible {
     init(code: Int32, text: String) {
         self.code = code
         // libcurl's message about an unusable proxy contains the proxy's address with its password.
-        self.text = text.contains("@") ? "the text is omitted, because it may contain credentials" : text
+        self.text = text.utf8.contains(UInt8(ascii: "@")) ? "the text is omitted, because it may contain credentials" : text
     }
 
     package var description: String { "CURLcode \(code): \(text)" }

@@ -166,8 +166,7 @@ final class WireLoop {
         begin(transfer.ticket, onFreshConnection: false)
     }
 
-    /// Ends a transfer that libcurl has ended with a code, or that has its whole response.
-    func conclude(_ transfer: WireTransfer, _ code: Int32) {
+    private func conclude(_ transfer: WireTransfer, _ code: Int32) {
         let (isCut, isFlood) = (transfer.isCut(code), transfer.wasFlooded(code))
         if isCut || isFlood { protocols.broke(transfer, byFlood: isFlood) }
         if isCut, transfer.mayBeginAgain, protocols[transfer.request.origin] == .brokenHTTP2 {

@@ -34,7 +34,7 @@ final class WireTransfer {
     private var (chunks, bytes) = (0, 0)
 
     private var isSendingPaused = false
-    /// Whether nothing more is to be sent, because the server has refused an upgrade or the body, or has ended the connection.
+    /// Whether nothing more is to be sent, because the server has refused an upgrade or has ended the connection.
     private var endsSending = false
     private var sent: Int64 = 0
     private(set) var hasSent = false
@@ -204,10 +204,10 @@ final class WireTransfer {
     }
 
     func end(isLate: Bool = false) {
-        guard let handle else { return }
+        // First, because libcurl reports that it leaves the socket.
+        guard let handle = handle.take() else { return }
         if isLate { wire_transfer_distrust(handle) }
         wire_transfer_end(handle)
-        self.handle = nil
     }
 
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
@@ -292,8 +292,6 @@ final class WireTransfer {
     func continueReceiving() {
         if endsSending {
             endsSending = false
-            // The response is complete. The end of a partial body would make it look complete as well.
-            if request.socket == nil { return loop.conclude(self, 0) }
             take(.success(nil))
         }
         if status >= 300 { resumeSending() }
@@ -368,10 +366,13 @@ final class WireTransfer {
         if !isAccepted { endSending() }
     }
 
-    /// Ends a request after its complete response, or after the end of its connection, while the body pauses.
+    /// Ends a request after its response, or after the end of its connection, while the body pauses.
     private func peerEnded() {
-        // After any other status, the server may still read.
-        if isUpgraded || isSendingPaused && status >= 300 { endSending() }
+        guard handle != nil else { return }
+        if isUpgraded { return endSending() }
+        // libcurl sends nothing more, but waits while the body pauses. Without the pause, it checks the end of the response. After any other
+        // status, the server may still read.
+        if isSendingPaused, status >= 300 { loop.continueLater(self) }
     }
 
     /// Ends the request in the next iteration of the loop, because this runs within a callback of libcurl.

@@ -47,7 +47,8 @@ struct Redaction: Sendable {
     private func isSecret(_ name: String) -> Bool {
         let plain = (name.removingPercentEncoding ?? name).lowercased()
         return queryNames.contains(plain)
-            || plain.split(whereSeparator: { $0 == "[" || $0 == "]" }).contains { queryNames.contains(String($0)) }
+            || plain.utf8.split(whereSeparator: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "]") })
+                .contains { queryNames.contains(String(decoding: $0, as: UTF8.self)) }
     }
 
     private func links(_ field: String) -> String {

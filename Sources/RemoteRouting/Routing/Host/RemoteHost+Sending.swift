@@ -32,7 +32,8 @@ extension RemoteHost {
     ///   - route: The route to send.
     ///   - type: The type of the value; usually inferred.
     ///   - statuses: The statuses for which the result is `nil`.
-    /// - Returns: The decoded value; `nil` for one of the statuses.
+    /// - Returns: The decoded value; `nil` for one of the statuses, but not for a 401 after which the refresh of the credentials has failed
+    ///   without a refusal.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange on the wire.
     public func send<Value: Decodable & SendableMetatype>(
         _ route: some Routable, as type: Value.Type = Value.self, nilFor statuses: Set<Int>

@@ -94,7 +94,7 @@ public final class WebSocket: AsyncSequence, Sendable {
     /// The close that the server has sent; `nil` before that, and if the connection was lost.
     public var closure: Closure? { connection.closure }
 
-    /// Sends a message, and waits until the connection has taken it.
+    /// Sends a message, and waits until the connection has taken it, or the first part of a long one.
     ///
     /// Messages of several tasks are sent whole, in the order of the calls.
     ///
