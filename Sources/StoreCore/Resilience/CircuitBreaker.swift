@@ -223,7 +223,7 @@ struct CircuitMachine: Sendable {
     /// The fetches that may run beside the trial, because earlier trials have waited for fetches that the breaker refused.
     private(set) var besides = 0
     /// The fetches of this epoch that run, while it is half-open.
-    private var running = 0
+    private(set) var running = 0
 
     /// The end of the hold time; `nil` unless the breaker is open.
     var opening: MonotonicInstant? {
