@@ -249,9 +249,6 @@ final class FrameServer {
                         part(stream)
                         wire.sendall(frame(3, 0, stream, b'\0\0\0\0') + b''.join(
                             frame(1, 4, other, b'\x88') + frame(0, 1, other, b'whole') for other in range(3, stream, 4)))
-                    elif plan == 'refuse-early':
-                        # 0x8d is ":status: 404".
-                        wire.sendall(frame(1, 4, stream, b'\x8d') + frame(0, 1, stream, b'gone'))
                     elif plan == 'no-error-after-end':
                         # The server does not want the rest of the request (RFC 9113 §8.1).
                         wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'whole'))

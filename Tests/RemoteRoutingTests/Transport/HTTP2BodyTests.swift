@@ -79,19 +79,6 @@ struct HTTP2BodyTests {
         _ = server.ending()
     }
 
-    @Test(arguments: [HTTPMethod.put, .post])
-    func `H23: a response that refuses a request ends it over HTTP 2 too, while the sequence pauses`(_ method: HTTPMethod) async throws {
-        let (server, host) = try await FrameServer.serving("refuse-early")
-        let patient = host.with { $0.timeouts = .init() }
-        let (chunks, chunk) = AsyncStream<Data>.makeStream()
-        chunk.yield(Data(count: 10))
-        let route = Route(path: "/x", method: method, body: .stream(HTTPBodyStream(chunks)))
-        let task = Task { try await remoteError { try await patient.send(route) } }
-        #expect(try await task.value(of: "the call ends").status == 404)
-        chunk.finish()
-        _ = server.ending()
-    }
-
     @Test func `W9: streams and downloads use HTTP 2 if the server has nothing else`() async throws {
         let (server, host) = try await FrameServer.serving("empty-last-frame")
         for _ in 0..<2 {

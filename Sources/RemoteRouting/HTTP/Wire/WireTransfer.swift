@@ -318,8 +318,6 @@ final class WireTransfer {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
             status = head.status
-            // libcurl sends nothing more then, but before 8.7 it waits for a body that pauses. It sends on if the server closes the connection.
-            if status >= 300, isSendingPaused { loop.continueLater(self) }
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             loop.reportLater(self)
