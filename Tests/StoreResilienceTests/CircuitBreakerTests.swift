@@ -203,6 +203,19 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .closed)
     }
 
+    @Test func `C20: a canceled fetch beside a trial lets no second trial begin`() throws {
+        let start = ManualTime().now
+        var machine = CircuitMachine(limit: 1, window: .seconds(10), hold: .seconds(30))
+        machine.fetchEnded(machine.epoch, .failed(Offline()), at: start)
+        let now = start.advanced(by: .seconds(30))
+        machine.fetchEnded(try machine.fetchRequested(at: now).get(), .unknown(isOpen: true), at: now)
+        let trial = try machine.fetchRequested(at: now).get()
+        machine.fetchEnded(try machine.fetchRequested(at: now).get(), .unknown(isOpen: false), at: now)
+        #expect(throws: FetchError.self) { try machine.fetchRequested(at: now).get() }
+        machine.fetchEnded(trial, .responded, at: now)
+        #expect(machine.state(at: now) == .closed)
+    }
+
     @Test func `C20: a trial that does not end leaves its place after the hold time`() async throws {
         let test = Guarded()
         await test.openAndHold()
