@@ -180,7 +180,7 @@ let package = Package(
             path: "Tests/Support/SyncCrashWriter",
             swiftSettings: settings),
 
-        // StoreCore has three test targets, which the compiler builds in parallel: for stores of values, streams and observed models;
+        // StoreCore has three test targets, which the compiler builds in parallel: for stores of values, streams, models, locks and clocks;
         .testTarget(
             name: "StoreCoreTests",
             dependencies: [

@@ -136,9 +136,11 @@ struct Show {
         /// Files and directories that cannot be read.
         var skipped: [SyncRefusal<PathKey>]
 
-        /// Whether a run with `--repair` downloads some of the files. It keeps edited ones if it is told to.
-        var isRepairable: Bool { !damaged.isEmpty || !missing.isEmpty || !edited.isEmpty && !keepsEdits }
+        /// Whether a run keeps the edited files.
         var keepsEdits = false
+
+        /// Whether a run with `--repair` downloads any of the files.
+        var isRepairable: Bool { !damaged.isEmpty || !missing.isEmpty || !edited.isEmpty && !keepsEdits }
         var isFine: Bool { damaged.isEmpty && missing.isEmpty && edited.isEmpty && skipped.isEmpty }
     }
 

@@ -199,7 +199,7 @@ struct PostgresSharingTests {
     }
 
     @Test(arguments: ["", "?options=-c%20default_transaction_isolation%3Dserializable"])
-    func `D3: additions of several machines are never lost, whatever isolation is the default`(options: String) async throws {
+    func `D3: additions of several machines are never lost, even with a stricter default isolation`(options: String) async throws {
         var place = place
         place.url += options
         let machines = try (0..<3).map { _ in try Machine(place) }

@@ -6,6 +6,22 @@ import StoreCoreTesting
 @testable import StoreFiles
 @testable import StoreOutbox
 
+/// Creates a note under a temporary identifier.
+struct CreateNote: Command, Hashable {
+    static let name = "create"
+    var id: String
+    var text: String
+}
+
+/// Appends to a note.
+struct AppendText: Command, Hashable {
+    static let name = "append"
+    var note: String
+    var text: String
+
+    func replacing(_ identifiers: IdentifierReplacement) -> AppendText { AppendText(note: identifiers[note], text: text) }
+}
+
 /// Adds a number: a change that would be visible if it were applied twice.
 struct Add: Command, Hashable {
     static let name = "add"

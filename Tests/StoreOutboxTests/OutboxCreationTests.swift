@@ -7,22 +7,6 @@ import StoreCoreTesting
 @testable import StoreFiles
 @testable import StoreOutbox
 
-/// Creates a note under a temporary identifier.
-struct CreateNote: Command, Hashable {
-    static let name = "create"
-    var id: String
-    var text: String
-}
-
-/// Appends to a note.
-struct AppendText: Command, Hashable {
-    static let name = "append"
-    var note: String
-    var text: String
-
-    func replacing(_ identifiers: IdentifierReplacement) -> AppendText { AppendText(note: identifiers[note], text: text) }
-}
-
 /// Links two notes. No command can be encoded while the switch is on.
 private struct LinkNotes: Command, Hashable {
     static let name = "link"

@@ -221,7 +221,7 @@ struct CircuitMachine: Sendable {
     /// The failure that opened the breaker.
     private(set) var failure: (any Error)?
     /// The fetches that may run beside the trial, because earlier trials have waited for fetches that the breaker refused.
-    private(set) var besides = 0
+    private(set) var extraFetches = 0
     /// The fetches of this epoch that run, while it is half-open.
     private(set) var running = 0
 
@@ -243,8 +243,8 @@ struct CircuitMachine: Sendable {
         case .closed: return .success(epoch)
         case .open(let end) where now < end: return .failure(refusal(now.duration(to: end)))
         case .halfOpen(let end?) where now < end:
-            guard besides > 0 else { return .failure(refusal(nil)) }
-            (besides, running) = (besides - 1, running + 1)
+            guard extraFetches > 0 else { return .failure(refusal(nil)) }
+            (extraFetches, running) = (extraFetches - 1, running + 1)
             return .success(epoch)
         case .open, .halfOpen:
             move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
@@ -272,7 +272,7 @@ struct CircuitMachine: Sendable {
         case (.closed, .responded), (.closed, .failed): phase = .closed([])
         case (.halfOpen, .responded), (.halfOpen, .failed): move(to: .closed([]))
         case (.halfOpen, .unknown(let isOpen)):
-            if isOpen { besides = min(besides + 1, 3) }
+            if isOpen { extraFetches = min(extraFetches + 1, 3) }
             running -= 1
             if running == 0 { phase = .halfOpen(trialUntil: nil) }
         case (.closed, .unknown), (.open, _): break
@@ -280,7 +280,7 @@ struct CircuitMachine: Sendable {
     }
 
     private mutating func move(to phase: Phase) {
-        if case .halfOpen = phase {} else { besides = 0 }
+        if case .halfOpen = phase {} else { extraFetches = 0 }
         self.phase = phase
         epoch += 1
     }

@@ -284,8 +284,7 @@ struct SharedTokenTests {
     @Test func `D11: a refresh that fails transiently for one user does not sign the others out`() async throws {
         issuer.state.withLock { $0.failures = 1 }
         let own = cacher()
-        let (first, _) = user(expired, keptIn: own)
-        let (second, _) = user(expired)
+        let ((first, _), (second, _)) = (user(expired, keptIn: own), user(expired))
         let error = try await remoteError { try await first.send("/x") }
         #expect(error.code == .refreshFailed && error.failureKind == .transient)
         // A user that waits for the lease while it ends shares the failure.
