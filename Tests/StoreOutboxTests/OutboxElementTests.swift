@@ -287,6 +287,20 @@ struct OutboxElementTests {
         #expect(try await bench.saved("feed") == [0, 1])
     }
 
+    @Test func `O18: an element may have the same identity as its list`() async throws {
+        let directory = try TemporaryDirectory()
+        let fetcher = PaginationClosureFetcher<Int, Row> { _, _ in Page([Row(id: 4), Row(id: 5)]) }
+        let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
+        let outbox = try Outbox(directory: directory.file("outbox"))
+        await outbox.register(Like.self, patching: lists, element: \.row, patch: { $1.likes += 1 }, perform: { _, _ in })
+        _ = try await lists[5].requireData()
+        try await outbox.submit(Like(row: 5))
+        #expect(try await lists[5].requireData().map(\.likes) == [0, 1])
+        outbox.start()
+        #expect(await outbox.drain(until: .seconds(3_600)) == .drained)
+        #expect(try await lists[5].requireData().map(\.likes) == [0, 1])
+    }
+
     @Test(arguments: [false, true])
     func `O18: a command changes several elements of one store's lists`(_ responds: Bool) async throws {
         let bench = try Bench()

@@ -240,7 +240,7 @@ extension OutboxCore {
     func settled(_ ids: [UUID], in settled: BoundPatch) {
         var complete: [UUID] = []
         for id in ids {
-            unsettled[id]?.removeAll { $0.engine === settled.engine && $0.key == settled.key }
+            unsettled[id]?.removeAll { $0.content == settled.content }
             if unsettled[id]?.isEmpty == true { complete.append(id) }
         }
         retire(complete)
@@ -334,11 +334,13 @@ enum HeldChange: Sendable {
 
 struct PatchedContent: Hashable, Sendable {
     var engine: ObjectIdentifier
+    // Compared before the keys, because those of contents and of elements have different types.
+    var isOfElements: Bool
     var key: BoxedKey
 }
 
 extension BoundPatch {
-    fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), key: key) }
+    fileprivate var content: PatchedContent { PatchedContent(engine: ObjectIdentifier(engine), isOfElements: isIn != nil, key: key) }
 }
 
 private struct PatchGroups<Value> {

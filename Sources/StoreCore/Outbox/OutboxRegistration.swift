@@ -40,7 +40,7 @@ struct BoundCommand: Sendable {
 /// The change that a command makes to one content, or to some elements in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
-    /// The key of the content; for elements, an `ElementKey`.
+    /// The key of the content; for elements, their identifiers as `[BoxedKey]`, which must not be compared with a key of the store.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.
@@ -49,13 +49,8 @@ struct BoundPatch: Sendable {
     var isIn: (@Sendable (_ list: BoxedContent) -> Bool)?
 }
 
-/// The identity of an element, as the key of a patch: no list has this key.
-struct ElementKey<ID: Hashable & Sendable>: Hashable, Sendable {
-    let id: ID
-}
-
 extension BoundPatch {
-    func isSame(as other: BoundPatch) -> Bool { engine === other.engine && (key == other.key || other.isIn != nil) }
+    func isSame(as other: BoundPatch) -> Bool { engine === other.engine && (other.isIn != nil || key == other.key) }
 
     /// Whether this patch has taken the place of an older one of the command: in all lists of a store, or under the key that has replaced a
     /// temporary one.
@@ -96,7 +91,7 @@ extension BoundPatch {
             }
             if let isIn = earlier.isIn, let isOtherIn = patch.isIn {
                 merged[position].isIn = { isIn($0) || isOtherIn($0) }
-                merged[position].key = BoxedKey(ElementKey(id: [earlier.key, patch.key]))
+                merged[position].key = BoxedKey(earlier.key.value(as: [BoxedKey].self) + patch.key.value(as: [BoxedKey].self))
             }
             if var first = merged[position].first {
                 patch.apply(&first)
