@@ -209,6 +209,24 @@ struct MutationTests {
         #expect(try await bench.store[1].requireData() == 2)
     }
 
+    @Test func `C14: the end of a mutation does not apply the later ones again`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(0)
+        let first = try await Work.begun(bench.store[1], add(1))
+        let applied = WatchedState(0)
+        let second = try await Work.begun(bench.store[1]) { number in
+            applied.update { $0 += 1 }
+            number += 2
+        }
+        first.end(.success(()))
+        try await first.task.value
+        #expect(applied.current == 1)
+        #expect(try await bench.store[1].requireData() == 3)
+        second.end(.failure(Offline()))
+        _ = await second.task.result
+        #expect(try await bench.store[1].requireData() == 1)
+    }
+
     @Test(arguments: Backing.allCases)
     func `C14: of a hundred concurrent mutations exactly the successful ones remain`(_ backing: Backing) async throws {
         let bench = Bench(backing)

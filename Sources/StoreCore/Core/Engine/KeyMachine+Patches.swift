@@ -227,6 +227,10 @@ extension KeyMachine {
             transition.leftovers.append(patch)
         }
         if !confirmed.isEmpty, book.held != nil {
+            // Over the changed content, the other patches show what they showed before. So many pending changes are not applied for each one
+            // that ends.
+            let shown = transition.links == nil && !book.patches.isEmpty ? (book.patches, book.overlay) : nil
+            if shown != nil { (book.patches, book.overlay) = ([], nil) }
             // Each change keeps its own stamp, even if it has waited for an earlier one (E2).
             var rest = confirmed[...]
             while let first = rest.first {
@@ -234,6 +238,7 @@ extension KeyMachine {
                 rest.removeFirst(group.count)
                 changeHeld(at: first.delivered, &transition) { content in for patch in group { patch.apply(&content) } }
             }
+            if let shown { (book.patches, book.overlay) = shown }
         } else if book.patches.isEmpty {
             rebuildOverlay(&transition)
             mirror(&transition)
