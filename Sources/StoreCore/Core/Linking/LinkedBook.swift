@@ -47,6 +47,12 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     func value(of key: BoxedKey, in content: BoxedContent, _ link: LinkRules) -> BoxedContent? {
         entities.firstPosition(of: key).flatMap { link.values(content, [$0]).first }
     }
+
+    /// The pending values at the places of their entities in other content.
+    func pendingValues(at places: any PlaceKeys) -> [Int: Content] {
+        let keys = entities.keys
+        return pending.values.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
+    }
 }
 
 /// The keys of the entities at the places of one content, in the order of the places, and their positions.
