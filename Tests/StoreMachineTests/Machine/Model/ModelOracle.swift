@@ -154,7 +154,7 @@ struct ModelOracle {
             var id: UUID
             var order: Int
             var isAttempted = false
-            /// Whether content was fetched after an attempt.
+            /// Whether content of the origin has arrived after an attempt.
             var isBeforeFetch = false
         }
     }
@@ -305,6 +305,7 @@ extension ModelOracle {
             revision += 1
             return
         }
+        noteArrival()
         dropConfirmed()
         failedSides = [:]
         accept(said(content), setting)
@@ -316,6 +317,7 @@ extension ModelOracle {
     ) {
         failedSides[direction] = nil
         for place in patches.indices { patches[place].isBeforePage = true }
+        noteArrival()
         guard var longer = accepted else { return }
         if longer.pages.isEmpty { longer.pages = [LoadedPage(longer.isForbidden ? .forbidden : .allowed, count: longer.content.count)] }
         var described = LoadedPage(direction: direction, storage, key: asked, returnKey: "x", count: page.count)
