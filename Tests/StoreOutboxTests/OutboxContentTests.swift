@@ -220,6 +220,36 @@ struct OutboxContentTests {
         #expect(try await store[1].requireData() == 5)
     }
 
+    @Test(arguments: [false, true])
+    func `O7: the change of a delivered command is not lost if the record could not be read`(_ restarts: Bool) async throws {
+        let (cacher, directory, time) = (GatedCacher<Int, Int>(), try TemporaryDirectory(), ManualTime())
+        cacher.put(CacheRecord(content: 10, fetchedAt: entryDate), param: 1)
+        func launch(fetching content: Int) async throws -> (store: Store<Int, Int>, outbox: Outbox) {
+            let store = Store(cacher: cacher, time: time) { _ in content }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: time)
+            await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
+            return (store, outbox)
+        }
+        cacher.fail(.load)
+        let (store, outbox) = try await launch(fetching: 15)
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 5))
+        #expect(await outbox.drain(until: .seconds(1)) == .drained)
+        try await until("the change is confirmed") {
+            store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.book.patches.isEmpty ?? true }
+        }
+        cacher.recover()
+        if restarts {
+            try await outbox.close()
+            let next = try await launch(fetching: 0)
+            #expect(try await next.store[1].requireData() == 15)
+            try await until("the command is forgotten") { await next.outbox.core.isEmpty }
+            #expect(cacher.record(of: 1)?.content == 15)
+        } else {
+            #expect(try await store[1].requireData() == 15)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `O7: content that was pushed during a delivery may contain the change, and is pushed again`(_ isWhole: Bool) async throws {
         let feed = ScriptedLiveFetcher<Int, Int>()

@@ -244,6 +244,8 @@ extension KeyMachine {
             rebuildOverlay(&transition)
             mirror(&transition)
         }
+        // The record may be read later, and lacks these changes.
+        if !confirmed.isEmpty, book.held == nil, origin.isUnreadable { noteUnsavedChange(.invalidation, &transition) }
     }
 
     /// Changes the accepted content; its dates stay.

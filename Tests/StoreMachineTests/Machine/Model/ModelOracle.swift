@@ -33,6 +33,8 @@ struct ModelOracle {
     var owesInvalidation = false
     /// Whether reading failed, so that the cacher may hold any record.
     var isUnread = false
+    /// Whether the record could not be read, so that the cacher may have one without later changes.
+    var isUnreadable = false
     /// Whether the record is to be fetched again at its deadline.
     var isArmed = false
     var triggerWaits = false
@@ -265,7 +267,7 @@ extension ModelOracle {
         dropConfirmed()
         patches.removeAll { $0.command == nil }
         (isKnown, isArmed, invalidationWaits) = (true, false, false)
-        keysWait = false
+        (keysWait, isUnreadable) = (false, false)
         revision += 1
     }
 
@@ -288,7 +290,12 @@ extension ModelOracle {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         noteFolded(confirmed)
-        guard !confirmed.isEmpty, accepted != nil else { return }
+        guard !confirmed.isEmpty else { return }
+        guard accepted != nil else {
+            // The record may be read later, and lacks these changes.
+            if isUnreadable { (hasSaveFailed, owedSince, owesInvalidation) = (true, now, true) }
+            return
+        }
         accepted?.append(confirmed.map(\.mark))
         accepted?.tag = nil
         revision += 1
@@ -355,6 +362,6 @@ extension ModelOracle {
         (isKnown, accepted, failure, failedSides, patches, folded) = (false, nil, nil, [:], [], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
-        (owedSince, owesInvalidation, owesFetch) = (nil, false, false)
+        (owedSince, owesInvalidation, owesFetch, isUnreadable) = (nil, false, false, false)
     }
 }
