@@ -191,6 +191,65 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test func `O7: the response to a mutation during a delivery may contain the change, and the content is fetched again`() async throws {
+        let bench = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(105) }).prepared()
+        try await bench.deliverHeld(5)
+        // The origin has performed both additions, and the response to the first one is under way.
+        _ = try await bench.store[1].mutate(optimistically: { $0 += 100 }, perform: { 105 })
+        bench.origin.release()
+        try await bench.settled()
+        #expect(try await bench.value() == 105)
+    }
+
+    @Test func `O7: content that was fetched during the delivery of another process may contain the change, and is fetched again`()
+        async throws
+    {
+        let bench = try await OutboxBench().prepared()
+        let (origin, other) = (WatchedState(0), try Outbox(directory: bench.directory.file("outbox"), time: bench.time))
+        let store = Store<Int, Int>(cacher: MemoryCacher(), time: bench.time) { _ in origin.current }
+        await other.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
+        #expect(try await store[1].requireData() == 0)
+        try await bench.deliverHeld(5)
+        try await until("the other process knows of the delivery") { await other.core.machine.items.values.first?.isAttempted == true }
+        // The origin has performed the addition, and its response is under way.
+        origin.update { $0 = 5 }
+        await store[1].refresh()
+        bench.origin.release()
+        try await until("the command is forgotten") { await other.core.isEmpty }
+        try await until("the change is saved") { await other.core.unsettled.isEmpty }
+        #expect(try await store[1].requireData() == 5)
+    }
+
+    @Test(arguments: [false, true])
+    func `O7: the change of a delivered command is not lost if the record could not be read`(_ restarts: Bool) async throws {
+        let (cacher, directory, time) = (GatedCacher<Int, Int>(), try TemporaryDirectory(), ManualTime())
+        cacher.put(CacheRecord(content: 10, fetchedAt: entryDate), param: 1)
+        func launch(fetching content: Int) async throws -> (store: Store<Int, Int>, outbox: Outbox) {
+            let store = Store(cacher: cacher, time: time) { _ in content }
+            let outbox = try Outbox(directory: directory.file("outbox"), time: time)
+            await outbox.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
+            return (store, outbox)
+        }
+        cacher.fail(.load)
+        let (store, outbox) = try await launch(fetching: 15)
+        outbox.start()
+        try await outbox.submit(Add(key: 1, amount: 5))
+        #expect(await outbox.drain(until: .seconds(1)) == .drained)
+        try await until("the change is confirmed") {
+            store.engine.state.withLock { $0.live[BoxedKey(1)]?.value.machine.book.patches.isEmpty ?? true }
+        }
+        cacher.recover()
+        if restarts {
+            try await outbox.close()
+            let next = try await launch(fetching: 0)
+            #expect(try await next.store[1].requireData() == 15)
+            try await until("the command is forgotten") { await next.outbox.core.isEmpty }
+            #expect(cacher.record(of: 1)?.content == 15)
+        } else {
+            #expect(try await store[1].requireData() == 15)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `O7: content that was pushed during a delivery may contain the change, and is pushed again`(_ isWhole: Bool) async throws {
         let feed = ScriptedLiveFetcher<Int, Int>()

@@ -120,13 +120,11 @@ actor OutboxCore {
         entries.reserveCapacity(news.entries.count)
         for (kind, command) in Self.decode(news, keeping: &foreign, { entries.append($0) }) { report(kind, command) }
         let own = machine.actions
-        if news.wasReplaced {
-            machine.replaceAll(entries, date: date)
-        } else {
-            for entry in entries { machine.apply(entry, date: date) }
-        }
+        if news.wasReplaced { machine.replaceAll(entries, date: date) } else { for entry in entries { machine.apply(entry, date: date) } }
         // The next outbox on the directory shows these changes, in its own store.
-        if isShutDown { machine.actions = own }
+        if isShutDown { return machine.actions = own }
+        // Content that arrives during the delivery of another process may contain the change.
+        for entry in entries where entry.fact == .attempted && !news.wasReplaced { shown[entry.id]?.forEach { $0.attempt(entry.id) } }
     }
 
     /// Decodes records, and keeps those that a newer version has written for compactions. Returns the events of damages and of these records.

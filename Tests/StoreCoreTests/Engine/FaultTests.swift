@@ -109,6 +109,17 @@ struct FaultTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
+    @Test(arguments: Backing.withCacher)
+    func `C14: a mutation is not lost if the record could not be read`(_ backing: Backing) async throws {
+        let bench = Bench(backing, saved: 3)
+        bench.cacher.fail(.load)
+        try await bench.store[1].mutate(optimistically: { $0 = 1 }, perform: {})
+        bench.cacher.recover()
+        #expect(try await bench.store[1].requireData() == 1)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+    }
+
     // MARK: Clearing
 
     @Test(arguments: Backing.withCacher, [false, true])

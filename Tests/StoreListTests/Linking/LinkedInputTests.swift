@@ -110,7 +110,7 @@ struct LinkedInputTests {
         var author: Writer?
     }
 
-    @Test func `E10: places inside the values of another link move with them`() async throws {
+    private func storesOfStories() async -> (writers: Store<String, Writer>, stories: Store<Int, Story>, feed: Store<String, [Story]>) {
         let writers = Store(cacher: MemoryCacher<String, Writer>(), time: world.time) { Writer(id: $0) }
         let stories = Store(cacher: MemoryCacher<Int, Story>(), time: world.time) { Story(id: $0) }
         let links: [EntityLink<[Story]>] = [
@@ -128,6 +128,30 @@ struct LinkedInputTests {
         }
         for id in 1...2 { await stories[id].update(Story(id: id, author: Writer(id: "ada"))) }
         await writers["ada"].update(Writer(id: "ada"))
+        return (writers, stories, feed)
+    }
+
+    @Test func `E1, E10: a pending change is shown at the places that another pending change leaves to its entity`() async throws {
+        let (writers, stories, feed) = await storesOfStories()
+        let observer = RecordingObserver(feed["home"].publish())
+        try await observer.next { $0.isCompleted }
+        try await writers["ada"].mutate {
+            $0.name = "Countess"
+        } perform: {
+            for author in [nil, Writer(id: "bob", name: "Bob")] {
+                try? await stories[1].mutate {
+                    $0.author = author
+                } perform: {
+                    #expect(try await feed["home"].requireData().map(\.author?.name) == [author?.name, "Countess"])
+                    throw Offline()
+                }
+            }
+            #expect(try await feed["home"].requireData().map(\.author?.name) == ["Countess", "Countess"])
+        }
+    }
+
+    @Test func `E10: places inside the values of another link move with them`() async throws {
+        let (writers, stories, feed) = await storesOfStories()
         let observer = RecordingObserver(feed["home"].publish())
         try await observer.next { $0.isCompleted }
         await stories[2].update(Story(id: 2, author: Writer(id: "bob", name: "Bob")))

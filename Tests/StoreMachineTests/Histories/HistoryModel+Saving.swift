@@ -59,6 +59,7 @@ extension HistoryModel {
         self[key].call = nil
         if call.isLoad {
             if !self[key].isRead {
+                self[key].isUnreadable = fails
                 if fails {
                     answer(key) { $0 == .cached ? "Broken" : nil }
                     endSaving(key, fails: true) { $0 == .allSaved }

@@ -98,7 +98,7 @@ extension HistoryModel {
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
         self[key].pendingKeys = nil
         supersedePages(key)
-        self[key].isRead = true
+        (self[key].isRead, self[key].isUnreadable) = (true, false)
         self[key].accepted = nil
         self[key].heldOffUntil = nil
         self[key].patches = []
@@ -238,6 +238,10 @@ extension HistoryModel {
             self[key].accepted?.pages = pages
             self[key].accepted?.validator = nil
             acceptedContentChanged(key)
+        }
+        // The record may be read later, and lacks these changes.
+        if !confirmed.isEmpty, self[key].accepted == nil, self[key].isUnreadable {
+            self[key].debt = Debt(isInvalidation: true, since: now)
         }
     }
 }

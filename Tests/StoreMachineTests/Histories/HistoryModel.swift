@@ -91,6 +91,8 @@ struct HistoryModel: Sendable {
         var settled = 0
         /// A failed save that is still pending.
         var debt: Debt?
+        /// Whether the record could not be read, so that the cacher may have one without later changes.
+        var isUnreadable = false
         var heldOffUntil: Int?
         var patches: [Patch] = []
         /// Changes that the response to an earlier mutation may not contain.

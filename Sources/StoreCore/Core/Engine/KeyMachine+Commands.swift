@@ -124,7 +124,7 @@ extension KeyMachine {
             book.patches[position].delivered = delivered
             let patch = book.patches[position]
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
-                // The fetched content may contain the change already, so the origin has the last word.
+                // The content that arrived may contain the change already, so the origin has the last word.
                 transition.isWriting = true
                 book.patches[position].isConfirmed = true
                 foldConfirmed(&transition)

@@ -10,7 +10,7 @@ struct Patch<Content: Sendable>: Sendable {
     var delivered: Stamp?
     /// Whether a page was added after this change, so that the mutation's response may lack it.
     var isBeforePage = false
-    /// Whether content was fetched after the origin may have made this change.
+    /// Whether content of the origin has arrived after the origin may have made this change.
     var isBeforeFetch = false
     /// The command of an outbox that this change belongs to; `nil` for a mutation.
     var command: CommandMark?
@@ -96,6 +96,7 @@ extension KeyMachine {
         case .none:
             return false
         case .content(let content):
+            noteArrival()
             // These mutations succeeded before this one began, or the epoch would differ: the response contains them.
             discardPatches(&transition) { $0.isConfirmed }
             transition.noteChanged(from: book.held?.record.content)
@@ -165,6 +166,11 @@ extension KeyMachine {
     mutating func contentArrived(at stamp: Stamp? = .max, _ transition: inout Transition) {
         guard !book.patches.isEmpty else { return }
         if let stamp { discardPatches(&transition) { $0.isConfirmed && ($0.confirmed == .max || $0.confirmed <= stamp) } }
+        noteArrival()
+    }
+
+    /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
+    mutating func noteArrival() {
         for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
             book.patches[position].isBeforeFetch = true
         }
@@ -243,6 +249,8 @@ extension KeyMachine {
             rebuildOverlay(&transition)
             mirror(&transition)
         }
+        // The record may be read later, and lacks these changes.
+        if !confirmed.isEmpty, book.held == nil, origin.isUnreadable { noteUnsavedChange(.invalidation, &transition) }
     }
 
     /// Changes the accepted content; its dates stay.

@@ -202,8 +202,9 @@ extension KeyMachine {
         switch purpose {
         case .content:
             switch result {
-            case .success(let record): book.held = record
+            case .success(let record): (book.held, origin.isUnreadable) = (record, false)
             case .failure(let error):
+                origin.isUnreadable = true
                 // These callers depend on the cacher alone.
                 resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
                 if desk.invalidatePending { noteUnsavedChange(.invalidation, &transition) }

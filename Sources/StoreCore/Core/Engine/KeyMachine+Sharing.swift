@@ -222,6 +222,7 @@ extension KeyMachine {
         book.held?.refetchesAtDeadline = refetches
         book.revision = transition.tickets.next()
         if transition.links != nil { linkRead(&transition) }
+        noteArrival()
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true

@@ -89,7 +89,7 @@ extension KeyMachine {
         if let old = book.held?.record.content { transition.discarded.append(old) }
         book.held = nil
         book.epoch = transition.tickets.next()
-        origin.refetchesAfterMutations = false
+        (origin.refetchesAfterMutations, origin.isUnreadable) = (false, false)
         forgetFailures(into: &transition.leftovers)
         sides.mergeIndex = nil
         // The commands of an outbox will still be delivered.

@@ -24,6 +24,8 @@ struct OriginWork<Content: Sendable> {
     var phase = Phase.unread
     /// A read while the accepted content is known.
     var reread: (ticket: Ticket, purpose: ReadPurpose)?
+    /// Whether the record could not be read, so that the cacher may have one without later changes.
+    var isUnreadable = false
     /// The last fetch's failure, until a fetch succeeds or the content is set.
     var failure: FetchFailure?
     var lastEnded: MonotonicInstant?

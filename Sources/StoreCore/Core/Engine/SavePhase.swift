@@ -12,7 +12,7 @@ struct SavePhase: Hashable {
     /// A change that the cacher failed to take; the key stays live until it has taken it.
     enum Failure: Hashable {
         case content
-        /// The record to be invalidated could not be read.
+        /// The record could not be read, and is to be invalidated.
         case invalidation
     }
 

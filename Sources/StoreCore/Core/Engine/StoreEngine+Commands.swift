@@ -54,7 +54,9 @@ extension StoreEngine {
         guard case .done = await request(param, .acceptedContent, id: holder) else { return }
         let settled = transition(param) { key, transition in
             if let row = newestRow(of: key.param) { key.machine.rowBecomesContent(row, &transition) }
-            return (key.machine.commandDelivered(id, response, at: delivered, &transition), key.machine.book.revision)
+            let folded = key.machine.commandDelivered(id, response, at: delivered, &transition)
+            // A later process folds the change into a record that could not be read.
+            return (key.machine.book.held == nil && key.machine.origin.isUnreadable ? [] : folded, key.machine.book.revision)
         }
         guard let (folded, revision) = settled, !folded.isEmpty, case .done = await request(param, .saved(revision)) else { return }
         await saved(folded)

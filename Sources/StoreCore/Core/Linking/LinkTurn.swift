@@ -89,7 +89,7 @@ final class LinkTurn: LinkLayer {
         var removed: Set<Int> = []
         outcome.formUnion(reconcileLinks(&record, &linked, &removed, isNew: isNew))
         if !removed.isEmpty { outcome.formUnion(remove(removed, &record, &linked)) }
-        linked.overlay = overlay(linked.places.map(\.pending))
+        linked.overlay = overlay(linked.places)
         if isNew || !outcome.isEmpty {
             var fields = record.fields
             fields.stamp = linked.stamp
@@ -437,12 +437,17 @@ final class LinkTurn: LinkLayer {
         return reconcileLinks(&record, &linked, &none, isNew: true).union([.accepted, .local])
     }
 
-    private func overlay(_ pending: [PendingChanges<Content>]) -> (@Sendable (inout Content) -> Void)? {
-        guard pending.contains(where: { !$0.isEmpty }) else { return nil }
+    private func overlay(_ places: [LinkedPlaces<Content>]) -> (@Sendable (inout Content) -> Void)? {
+        guard places.contains(where: { !$0.pending.isEmpty }) else { return nil }
         return { [links] content in
-            for (link, changes) in zip(links, pending) where !changes.values.isEmpty { link.assign(&content, changes.values) }
+            var isChanged = false
+            for (link, places) in zip(links, places) where !places.pending.values.isEmpty {
+                // A value of an earlier link may have brought other places, so these are found again.
+                link.assign(&content, isChanged ? places.pendingValues(at: link.keys(content)) : places.pending.values)
+                isChanged = true
+            }
             // Elements have the same positions in all links of a list.
-            let hidden = pending.reduce(into: Set<Int>()) { $0.formUnion($1.hidden) }
+            let hidden = places.reduce(into: Set<Int>()) { $0.formUnion($1.pending.hidden) }
             if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
         }
     }

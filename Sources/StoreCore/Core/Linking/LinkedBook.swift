@@ -47,6 +47,12 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     func value(of key: BoxedKey, in content: BoxedContent, _ link: LinkRules) -> BoxedContent? {
         entities.firstPosition(of: key).flatMap { link.values(content, [$0]).first }
     }
+
+    /// The pending values at the places of their entities in other content.
+    func pendingValues(at places: any PlaceKeys) -> [Int: Content] {
+        let keys = entities.keys
+        return pending.values.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
+    }
 }
 
 /// The keys of the entities at the places of one content, in the order of the places, and their positions.
@@ -191,6 +197,7 @@ extension KeyMachine {
         guard let old = book.held?.record.content else { return }
         // The request for the value began after these changes were confirmed, so the value contains them (E5).
         if isWhole { discardPatches(&transition) { $0.isConfirmed && $0.confirmed < stamp } }
+        noteArrival()
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
         transition.discarded.append(old)
         book.held?.record.content = content

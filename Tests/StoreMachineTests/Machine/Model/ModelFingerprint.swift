@@ -89,7 +89,7 @@ struct ModelFingerprint: Hashable {
         add(oracle.lastEnded.map { max(0, $0 + interval - oracle.now) } ?? 0)
         add(time: oracle.graceEnds, oracle.now)
         add(oracle.owedSince.map { max(0, $0 + interval - oracle.now) } ?? 254)
-        add(oracle.owesInvalidation)
+        add(oracle.owesInvalidation, oracle.isUnreadable)
         add(oracle.owesFetch)
         add(stream: oracle.stream, oracle)
         for patch in oracle.patches {

@@ -33,6 +33,8 @@ struct ModelOracle {
     var owesInvalidation = false
     /// Whether reading failed, so that the cacher may hold any record.
     var isUnread = false
+    /// Whether the record could not be read, so that the cacher may have one without later changes.
+    var isUnreadable = false
     /// Whether the record is to be fetched again at its deadline.
     var isArmed = false
     var triggerWaits = false
@@ -154,7 +156,7 @@ struct ModelOracle {
             var id: UUID
             var order: Int
             var isAttempted = false
-            /// Whether content was fetched after an attempt.
+            /// Whether content of the origin has arrived after an attempt.
             var isBeforeFetch = false
         }
     }
@@ -265,7 +267,7 @@ extension ModelOracle {
         dropConfirmed()
         patches.removeAll { $0.command == nil }
         (isKnown, isArmed, invalidationWaits) = (true, false, false)
-        keysWait = false
+        (keysWait, isUnreadable) = (false, false)
         revision += 1
     }
 
@@ -288,7 +290,12 @@ extension ModelOracle {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         noteFolded(confirmed)
-        guard !confirmed.isEmpty, accepted != nil else { return }
+        guard !confirmed.isEmpty else { return }
+        guard accepted != nil else {
+            // The record may be read later, and lacks these changes.
+            if isUnreadable { (hasSaveFailed, owedSince, owesInvalidation) = (true, now, true) }
+            return
+        }
         accepted?.append(confirmed.map(\.mark))
         accepted?.tag = nil
         revision += 1
@@ -305,6 +312,7 @@ extension ModelOracle {
             revision += 1
             return
         }
+        noteArrival()
         dropConfirmed()
         failedSides = [:]
         accept(said(content), setting)
@@ -316,6 +324,7 @@ extension ModelOracle {
     ) {
         failedSides[direction] = nil
         for place in patches.indices { patches[place].isBeforePage = true }
+        noteArrival()
         guard var longer = accepted else { return }
         if longer.pages.isEmpty { longer.pages = [LoadedPage(longer.isForbidden ? .forbidden : .allowed, count: longer.content.count)] }
         var described = LoadedPage(direction: direction, storage, key: asked, returnKey: "x", count: page.count)
@@ -353,6 +362,6 @@ extension ModelOracle {
         (isKnown, accepted, failure, failedSides, patches, folded) = (false, nil, nil, [:], [], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
-        (owedSince, owesInvalidation, owesFetch) = (nil, false, false)
+        (owedSince, owesInvalidation, owesFetch, isUnreadable) = (nil, false, false, false)
     }
 }

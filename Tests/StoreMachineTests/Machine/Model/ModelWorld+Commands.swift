@@ -23,6 +23,11 @@ extension ModelOracle {
         }
     }
 
+    /// Content of the origin has arrived, which may contain the changes of commands with an attempt.
+    mutating func noteArrival() {
+        for place in patches.indices where patches[place].command?.isAttempted == true { patches[place].command?.isBeforeFetch = true }
+    }
+
     /// The content contains the changes of these patches.
     mutating func noteFolded(_ patches: some Sequence<Patch>) {
         for id in patches.compactMap({ $0.command?.id }) where !folded.contains(id) { folded.append(id) }
@@ -101,7 +106,7 @@ extension ModelWorld {
             oracle.takeIn([number], whole: true, setting)
             oracle.changes += 1
         } else if command.isBeforeFetch, oracle.accepted != nil {
-            // The fetched content may contain the change already.
+            // The content that arrived may contain the change already.
             oracle.patches[place].isConfirmed = true
             oracle.fold()
             if oracle.patches.isEmpty { oracle.owesFetch = false }

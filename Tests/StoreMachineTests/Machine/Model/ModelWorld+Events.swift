@@ -84,6 +84,7 @@ extension ModelWorld {
     private mutating func readEnds(_ succeeds: Bool, _ transition: inout Transition) {
         guard let ended = call else { return }
         call = nil
+        if !oracle.isKnown { oracle.isUnreadable = !succeeds }
         if succeeds {
             let record = withoutRetired(stored)
             becomeKnown(record)

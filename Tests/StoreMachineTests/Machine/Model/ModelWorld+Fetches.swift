@@ -28,9 +28,7 @@ extension ModelWorld {
             oracle.failedSides = [:]
             // The fetch began after these patches were confirmed, so its result contains them.
             oracle.dropConfirmed()
-            for place in oracle.patches.indices where oracle.patches[place].command?.isAttempted == true {
-                oracle.patches[place].command?.isBeforeFetch = true
-            }
+            oracle.noteArrival()
             acceptFetched(new)
             var fetched = Fetched(response) { _ in content }
             if !new.pages.isEmpty {
