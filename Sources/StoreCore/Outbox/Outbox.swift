@@ -370,7 +370,7 @@ public struct CommandPatch<Value: Command>: Sendable {
                     content.change(as: Element.self) { patch(command, &$0) }
                 }
             }
-            return BoundPatch(engine: engine, key: BoxedKey([BoxedKey(id)])) { content in
+            return BoundPatch(engine: engine, key: BoxedKey([BoxedKey(id)] as Set)) { content in
                 content.change(as: [Element].self) { $0.change(id) { patch(command, &$0) } }
             } isIn: { list in
                 list.value(as: [Element].self).contains { $0.id == id }

@@ -119,7 +119,7 @@ extension OutboxCore {
         settleAgain(in: groups.all.map(\.patch))
     }
 
-    /// A list folds the changes of delivered commands once no earlier command of another lane is pending there.
+    /// A list folds the change of a delivered command once no earlier command of another lane is pending for the same element.
     private func settleAgain(in patches: [BoundPatch]) {
         let engines = patches.filter { $0.isIn != nil }.map(\.engine)
         guard !engines.isEmpty else { return }
@@ -373,6 +373,6 @@ extension ShownCommand<BoxedContent> {
         let isFirst = command.patches.first.map { patch.isSame(as: $0) } ?? true
         self.init(
             mark: CommandMark(item), isDelivered: item.status == .delivered, delivered: isFirst ? nil : item.stampBeforeResponse(now),
-            apply: patch.apply)
+            elements: patch.elements, apply: patch.apply)
     }
 }

@@ -40,7 +40,7 @@ struct BoundCommand: Sendable {
 /// The change that a command makes to one content, or to some elements in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
-    /// The key of the content; for elements, their identifiers as `[BoxedKey]`, which must not be compared with a key of the store.
+    /// The key of the content; for elements, their identifiers as `Set<BoxedKey>`, which must not be compared with a key of the store.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.
@@ -50,6 +50,12 @@ struct BoundPatch: Sendable {
 }
 
 extension BoundPatch {
+    /// The identifiers of the elements.
+    private var ids: Set<BoxedKey> { key.value(as: Set<BoxedKey>.self) }
+
+    /// The elements; `nil` for a patch of one content.
+    var elements: PatchedElements<BoxedContent>? { isIn.map { PatchedElements(ids, isIn: $0) } }
+
     func isSame(as other: BoundPatch) -> Bool { engine === other.engine && (other.isIn != nil || key == other.key) }
 
     /// Whether this patch has taken the place of an older one of the command: in all lists of a store, or under the key that has replaced a
@@ -91,7 +97,7 @@ extension BoundPatch {
             }
             if let isIn = earlier.isIn, let isOtherIn = patch.isIn {
                 merged[position].isIn = { isIn($0) || isOtherIn($0) }
-                merged[position].key = BoxedKey(earlier.key.value(as: [BoxedKey].self) + patch.key.value(as: [BoxedKey].self))
+                merged[position].key = BoxedKey(earlier.ids.union(patch.ids))
             }
             if var first = merged[position].first {
                 patch.apply(&first)

@@ -20,18 +20,30 @@ package struct CommandMark: Hashable, Sendable {
     }
 }
 
+/// The elements of lists that a command changes.
+package struct PatchedElements<Content: Sendable>: Sendable {
+    package let ids: Set<BoxedKey>
+    /// Returns whether a list or a page has one of them.
+    package let isIn: @Sendable (_ list: Content) -> Bool
+
+    package init(_ ids: Set<BoxedKey>, isIn: @escaping @Sendable (_ list: Content) -> Bool) { (self.ids, self.isIn) = (ids, isIn) }
+}
+
 package struct ShownCommand<Content: Sendable>: Sendable {
     package var mark: CommandMark
     /// Whether the origin has performed the command, so that its patch is folded unless the record names it.
     package var isDelivered: Bool
     /// The stamp of the change, earlier than the command's response; `nil` for that of the fold.
     package var delivered: Stamp?
+    /// The elements that the command changes in every list; `nil` if it changes one content.
+    package var elements: PatchedElements<Content>?
     package var apply: @Sendable (inout Content) -> Void
 
     package init(
-        mark: CommandMark, isDelivered: Bool = false, delivered: Stamp? = nil, apply: @escaping @Sendable (inout Content) -> Void
+        mark: CommandMark, isDelivered: Bool = false, delivered: Stamp? = nil, elements: PatchedElements<Content>? = nil,
+        apply: @escaping @Sendable (inout Content) -> Void
     ) {
-        (self.mark, self.isDelivered, self.delivered, self.apply) = (mark, isDelivered, delivered, apply)
+        (self.mark, self.isDelivered, self.delivered, self.elements, self.apply) = (mark, isDelivered, delivered, elements, apply)
     }
 }
 
@@ -62,7 +74,7 @@ extension KeyMachine {
             isAppended = isAppended && position == book.patches.endIndex
             let patch = Patch(
                 id: transition.tickets.next(), isConfirmed: command.isDelivered, delivered: command.delivered, command: command.mark,
-                apply: command.apply)
+                elements: command.elements, apply: command.apply)
             book.patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)
@@ -76,7 +88,7 @@ extension KeyMachine {
         patchesChanged(&transition)
         if hasDelivered {
             // In a store with stamps, the running fetch would be older than the fold (E2).
-            let isOvertaken = transition.links != nil && book.patches.first?.isConfirmed == true
+            let isOvertaken = transition.links != nil && !foldable.isEmpty
             let dropped = isOvertaken ? dropOvertakenFlight(&transition) : nil
             foldConfirmed(&transition)
             if let dropped { restartIfWanted(forceRefresh: dropped.forceRefresh, &transition) }
@@ -126,7 +138,7 @@ extension KeyMachine {
             if patch.isBeforeFetch, book.held != nil, !canAccept(response, of: patch) {
                 // The content that arrived may contain the change already, so the origin has the last word.
                 transition.isWriting = true
-                book.patches[position].isConfirmed = true
+                (book.patches[position].isConfirmed, book.patches[position].confirmed) = (true, transition.stamp())
                 foldConfirmed(&transition)
                 if book.patches.isEmpty { origin.refetchesAfterMutations = false }
                 applyInvalidation(&transition)
@@ -377,7 +389,7 @@ extension KeyMachine {
         rebuildOverlay(&transition)
         guard !book.patches.isEmpty else { return }
         patchesChanged(&transition)
-        if book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
+        if !foldable.isEmpty { foldConfirmed(&transition) }
     }
 
     /// Records that the content contains the change of a command.

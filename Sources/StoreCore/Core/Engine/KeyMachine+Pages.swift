@@ -208,7 +208,7 @@ extension KeyMachine {
         book.held = held
         book.contentNumber += 1
         for position in book.patches.indices { book.patches[position].isBeforePage = true }
-        noteArrival()
+        noteArrival(ofPage: page)
     }
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ transition: inout Transition) {

@@ -14,6 +14,8 @@ struct Patch<Content: Sendable>: Sendable {
     var isBeforeFetch = false
     /// The command of an outbox that this change belongs to; `nil` for a mutation.
     var command: CommandMark?
+    /// The elements that the change concerns; `nil` if it may concern all of the content.
+    var elements: PatchedElements<Content>?
     /// The first content of an entity that the command creates.
     var first: Content?
     var apply: @Sendable (inout Content) -> Void
@@ -127,7 +129,7 @@ extension KeyMachine {
         // store with stamps, each running fetch would be older than the fold (E2). The fetch begins again after the fold, so that it does
         // not send the old validator.
         let isOvertaken = origin.flight?.revalidates == true || transition.links != nil
-        let dropped = book.patches.first?.isConfirmed == true && isOvertaken ? dropOlderFetches(&transition) : nil
+        let dropped = isOvertaken && !foldable.isEmpty ? dropOlderFetches(&transition) : nil
         requestFetchAfterMutations()
         foldConfirmed(&transition)
         restart(dropped, &transition)
@@ -170,8 +172,9 @@ extension KeyMachine {
     }
 
     /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
-    mutating func noteArrival() {
+    mutating func noteArrival(ofPage page: Content? = nil) {
         for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
+            if let page, let elements = book.patches[position].elements, !elements.isIn(page) { continue }
             book.patches[position].isBeforeFetch = true
         }
     }
@@ -225,9 +228,28 @@ extension KeyMachine {
         }
     }
 
+    /// The positions of the confirmed patches that wait for no earlier one, because those that are pending change other elements.
+    var foldable: [Int] {
+        guard book.patches.contains(where: \.isConfirmed) else { return [] }
+        var pending: Set<BoxedKey> = []
+        var positions: [Int] = []
+        for (position, patch) in book.patches.enumerated() {
+            let isFirst = positions.count == position
+            if patch.isConfirmed, isFirst || patch.elements?.ids.isDisjoint(with: pending) == true {
+                positions.append(position)
+            } else if let ids = patch.elements?.ids {
+                pending.formUnion(ids)
+            } else {
+                break
+            }
+        }
+        return positions
+    }
+
     mutating func foldConfirmed(_ transition: inout Transition) {
-        let confirmed = book.patches.prefix { $0.isConfirmed }
-        book.patches.removeFirst(confirmed.count)
+        let confirmed = foldable.map { book.patches[$0] }
+        let ids = Set(confirmed.map(\.id))
+        if !ids.isEmpty { book.patches.removeAll { ids.contains($0.id) } }
         for patch in confirmed {
             noteFolded(patch)
             transition.leftovers.append(patch)

@@ -27,7 +27,7 @@ extension KeyMachine {
         }
         accept(record, change, &transition)
         // No record will tell whether it contains the changes of delivered commands.
-        if !wasRead, book.patches.first?.isConfirmed == true { foldConfirmed(&transition) }
+        if !wasRead, !foldable.isEmpty { foldConfirmed(&transition) }
         // Skips the scan if no caller can be resumed: thousands may wait for the cacher or for a refresh, and updates are as frequent.
         if desk.hasCallersOfContent || !wasRead { resumeWithContent(&transition) }
         if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
