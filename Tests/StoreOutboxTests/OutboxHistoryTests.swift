@@ -307,12 +307,12 @@ private final class OutboxHistory {
 }
 
 extension ScriptedOrigin {
-    fileprivate var heldNumbers: [Int] { script.state.read { $0.held } }
+    var heldNumbers: [Int] { script.state.read { $0.held } }
 
     /// Ends a held delivery; `nil` lets it succeed.
     ///
     /// - Returns: Whether it was still held: a deadline that passes late cancels it.
-    fileprivate func releaseOne(_ number: Int, with answer: ScriptedAnswer<Content>?) -> Bool {
+    func releaseOne(_ number: Int, with answer: ScriptedAnswer<Content>?) -> Bool {
         guard let released = script.state.update({ $0.release(number, with: answer) }) else { return false }
         released.resume()
         return true
