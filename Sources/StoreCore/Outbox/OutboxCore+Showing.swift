@@ -179,6 +179,14 @@ extension OutboxCore {
         return lists.isEmpty ? [patch] : lists
     }
 
+    /// Another process has saved the change of a delivered command with each list that had the element, so that no list here waits for it.
+    func stopWaiting(_ id: UUID) {
+        unsettled[id]?.removeAll { $0.isIn != nil }
+        guard unsettled[id]?.isEmpty == true else { return }
+        unsettled[id] = nil
+        for patch in shown.removeValue(forKey: id) ?? [] { patch.drop([id]) }
+    }
+
     private func listLoaded(_ id: UUID, _ patch: BoundPatch) {
         guard let position = unsettled[id]?.firstIndex(where: { $0.isIn != nil && $0.engine === patch.engine }) else { return }
         let lists = lists(of: patch, toSettle: id, waits: true).filter { $0.isIn == nil }

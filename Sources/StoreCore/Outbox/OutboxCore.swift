@@ -123,6 +123,7 @@ actor OutboxCore {
         if news.wasReplaced { machine.replaceAll(entries, date: date) } else { for entry in entries { machine.apply(entry, date: date) } }
         // The next outbox on the directory shows these changes, in its own store.
         if isShutDown { return machine.actions = own }
+        for id in Array(unsettled.keys) where machine.items[id] == nil { stopWaiting(id) }
         // Content that arrives during the delivery of another process may contain the change.
         for entry in entries where entry.fact == .attempted && !news.wasReplaced { shown[entry.id]?.forEach { $0.attempt(entry.id) } }
     }
