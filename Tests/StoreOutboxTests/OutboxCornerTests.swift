@@ -139,6 +139,22 @@ struct OutboxCornerTests {
         #expect(await outbox.pending(for: titles["t"]).first { _ in true }?.pendingCount == 0)
     }
 
+    @Test func `O7, O18: a list that is loaded after another process has saved the change does not get it again`() async throws {
+        let directory = try TemporaryDirectory()
+        let former = try OutboxElementTests.Bench(in: directory)
+        try await former.load("feed", [5])
+        try await former.lists.close()
+        let bench = try await OutboxElementTests.Bench(in: directory).registered()
+        let id = try await bench.outbox.submit(OutboxElementTests.Like(row: 5))
+        let other = former.outbox.core
+        try await until("the other process knows the command") { await other.machine.items[id] != nil }
+        try await other.log(.delivered(replacement: nil, hasContent: false), of: id)
+        try await until("the change waits for a list") { await bench.outbox.core.unsettled[id] != nil }
+        try await other.log(.retired, of: id)
+        try await until("nothing waits") { await bench.outbox.core.unsettled.isEmpty }
+        #expect(try await bench.likes("feed") == [0])
+    }
+
     @Test func `O7, O18: a page that arrives during a delivery may contain the change, and the list is fetched again`() async throws {
         let bench = try await OutboxElementTests.Bench().registered()
         try await bench.load("feed", [4], nextKey: "2")

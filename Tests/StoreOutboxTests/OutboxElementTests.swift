@@ -174,7 +174,7 @@ struct OutboxElementTests {
         // A process without the lists learns that the command was delivered.
         let log = try Outbox(directory: directory.file("outbox"), time: ManualTime())
         let id = try #require(await log.core.machine.items.keys.first)
-        try await log.core.logDelivery(of: id)
+        try await log.core.log(.delivered(replacement: nil, hasContent: false), of: id)
         try await log.close()
         let bench = try await Bench(in: directory).registered()
         #expect(try await bench.likes("other") == [0])
@@ -491,8 +491,8 @@ struct OutboxElementTests {
 }
 
 extension OutboxCore {
-    /// Logs the delivery of a command without folding its change, as a process does that is killed right after it.
-    fileprivate func logDelivery(of id: UUID) throws {
-        _ = try transact { machine.items[id].map { [entry($0, .delivered(replacement: nil, hasContent: false))] } ?? [] }
+    /// Logs a fact alone, such as a delivery without folding the change, as a process does that is killed right after it.
+    func log(_ fact: OutboxEntry.Fact, of id: UUID) throws {
+        _ = try transact { machine.items[id].map { [entry($0, fact)] } ?? [] }
     }
 }
