@@ -59,6 +59,20 @@ struct ManyKeysTests {
         #expect(nothing.states == [.completed([:])])
     }
 
+    @Test func `the states of several keys have the error of the first failed key in the order of the call`() async throws {
+        struct Missing: Error { let key: Int }
+        let time = ManualTime()
+        let store = Store(cacher: MemoryCacher<Int, Int>(), time: time) { key -> Int in
+            if key == 9 { try await time.sleep(until: time.now.advanced(by: .seconds(1))) }
+            throw Missing(key: key)
+        }
+        let observer = RecordingObserver(store.publish([9, 1, 9, 2, 3, 4, 5, 6, 7, 8]))
+        try await observer.next { $0.error != nil }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(1))
+        try await observer.next { ($0.error as? Missing)?.key == 9 }
+    }
+
     @Test func `C8: the states of several keys end without a state if those of one key do`() async throws {
         let (states, silent) = (ManualStates<Int>(.completed(1)), ManualStates<Int>())
         let observer = RecordingObserver(LoadingStateSequence<[Int: Int]>.combined([(1, states.sequence), (2, silent.sequence)]))

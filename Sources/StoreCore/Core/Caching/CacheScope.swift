@@ -55,7 +55,7 @@ public final class CacheScope: Sendable {
     /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again. If no data may return, for
     /// example after the user has signed out, call ``close(clearing:)`` instead.
     ///
-    /// A fetch that began before this call reaches neither observers nor cachers.
+    /// Afterward, no result of a fetch that began before this call reaches an observer or a cacher.
     ///
     /// - Throws: ``StoreError/Code/closed`` if the scope is closed; the first error, after all other data is cleared. `CancellationError` if
     ///   the task is canceled; all data is cleared even then, and only the wait for the cachers ends early.

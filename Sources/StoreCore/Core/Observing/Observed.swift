@@ -230,8 +230,9 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     /// Returns the state of a key: the state from `follow` if the key is followed, otherwise the content in memory.
     ///
     /// SwiftUI evaluates `body` with a new key before its task follows the key. Until then, this method returns the valid content that the
-    /// store has in memory, if any, so that the first frame shows it. It never returns the content of another key, or of the same key
-    /// in another store, as completed.
+    /// store has in memory, if any, so that the first frame shows it. A key counts as followed until another one is, so that its last state
+    /// stays after `follow` has ended. The method never returns the content of another key, or of the same key in another store, as
+    /// completed.
     ///
     /// - Parameter handle: The handle on the key.
     public func state<Param>(for handle: StoreFlowable<Param, Content>) -> LoadingState<Content> {

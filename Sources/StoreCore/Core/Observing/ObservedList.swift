@@ -58,7 +58,8 @@ extension Observed where Content: RandomAccessCollection {
     /// requests at most 20 pages.
     ///
     /// - Returns: The outcome of the last request: `.loaded` also after 20 pages that added nothing, so that the next call continues;
-    ///   `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task is canceled.
+    ///   `.notLoadedYet` if no task follows a key, and `.noPage` if the followed states are not those of a list's handle.
+    ///   `.failed(CancellationError())` as soon as the task is canceled.
     @discardableResult
     public func loadNext() async -> PageRequest { await requestPage(.next) }
 
@@ -66,8 +67,7 @@ extension Observed where Content: RandomAccessCollection {
     ///
     /// Like ``loadNext()``, it continues until a page adds an element or there is no page, but requests at most 20 pages.
     ///
-    /// - Returns: The outcome of the last request; `.notLoadedYet` if no task follows a list. `.failed(CancellationError())` as soon as the task
-    ///   is canceled.
+    /// - Returns: The outcome of the last request, as in ``loadNext()``.
     @discardableResult
     public func loadPrevious() async -> PageRequest { await requestPage(.prev) }
 }

@@ -122,7 +122,8 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     /// Marks all matching lists as out of date; wanted lists are fetched at once.
     ///
     /// - Parameter fits: Returns whether a key matches; called outside all locks.
-    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys; live keys are invalidated even then.
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys, and the other errors of
+    ///   ``Store/invalidate(where:)``; live keys are invalidated even then.
     public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
         try await lists.invalidate(where: fits)
     }

@@ -48,6 +48,8 @@ extension Store {
     ///
     /// - Parameter params: The keys; a key that occurs twice counts once. Without keys, the only state is completed and empty.
     public func publish(_ params: some Sequence<Param>) -> LoadingStateSequence<[Param: Content]> {
-        LoadingStateSequence.combined(Set(params).map { ($0, self[$0].publish()) })
+        // The order decides which of several errors a state has.
+        var seen: Set<Param> = []
+        return LoadingStateSequence.combined(params.filter { seen.insert($0).inserted }.map { ($0, self[$0].publish()) })
     }
 }

@@ -124,7 +124,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// - A key with valid content is skipped, even after a failed fetch. A key that `prefetch` is already fetching is skipped too.
     /// - A caller or observer never waits for the queue: its key is fetched at once. The queue later skips that key or joins its fetch.
     /// - A running prefetch counts as a caller until it ends. A failure is visible to observers, and the next key follows.
-    /// - ``clear()`` drops the queue and its fetches; ``StoreFlowable/clear()`` does so for its key. Invalidation fetches the key again.
+    /// - ``clear()`` drops the queue and its fetches. ``StoreFlowable/clear()`` drops the fetch of its key, and no key in the queue.
+    ///   Invalidation fetches the key again.
     /// - The queue does not retain the store: when the store is released, the keys in the queue are dropped.
     ///
     /// Cost for the caller: constant for an array, one pass over any other sequence.
@@ -149,7 +150,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// Returns when all of them are saved as out of date. Cost: one listing of the cacher, and one load and one save for each matching key.
     ///
     /// - Parameter fits: Returns whether a key matches; called outside all locks.
-    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys; live keys are invalidated even then.
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys, the error of a failed listing, and
+    ///   `CancellationError` if the task is canceled before the listing ends; live keys are invalidated even then.
     public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
         try await engine.invalidate { fits($0.value(as: Param.self)) }
     }

@@ -40,9 +40,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter source: The sources that the call may use.
     /// - Returns: The data, including pending optimistic changes, as observers see it.
-    /// - Throws: The fetcher's error; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as soon as
-    ///   the task is canceled, without effect on a fetch that other callers wait for; ``StoreError/Code/reentrantFetch`` inside a fetcher,
-    ///   if this call and that fetch would wait for each other.
+    /// - Throws: The fetcher's error; for `.cache`, ``StoreError/Code/noValidCache`` with the stale content, or the cacher's error;
+    ///   `CancellationError` as soon as the task is canceled, without effect on a fetch that other callers wait for;
+    ///   ``StoreError/Code/reentrantFetch`` inside a fetcher, if this call and that fetch would wait for each other.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.hit(param) { return content }
