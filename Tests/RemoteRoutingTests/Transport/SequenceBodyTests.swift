@@ -200,6 +200,23 @@ struct SequenceBodyTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `H14, H18, H23: a body of unknown length is not sent to a server that is known to use HTTP 1.0`() async throws {
+        let heads = WatchedState(0)
+        let server = try RawServer { connection in
+            while connection.readHead() != nil {
+                heads.update { $0 += 1 }
+                connection.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        let host = try RealTransport.curl.host(server.port)
+        try await host.send("/x")
+        let body = HTTPBodyStream { SequenceBodyTests.sequence([Data(count: 10)]) }
+        let error = try await remoteError { try await host.send(post(body)) }
+        #expect(error.code == .unsupported && !error.mayHaveArrived && error.message.contains("HTTP/1.0"))
+        #expect(heads.current == 1)
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `H23: sequences that wait for their next chunk hold no threads`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let host = try RealTransport.curl.host(origin.port) { $0.limits.concurrentExchanges = 200 }

@@ -215,7 +215,7 @@ final class WireTransfer {
         var failure = code == 0 && self.failure == nil ? nil : explain(code)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
         let isUnconnected = !hasSent && !request.message.mayRepeat && WireTransfer.unconnected.contains(code)
-        failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
+        failure?.mayHaveArrived = mayHaveArrived && !isUnconnected && code != CURLE_UPLOAD_FAILED.rawValue
         let metrics = failure == nil ? measure() : nil
         end()
         if let metrics {
