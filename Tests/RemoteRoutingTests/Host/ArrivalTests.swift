@@ -235,7 +235,7 @@ struct BrokenResponseTests {
         Broken("a missing last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"),
         Broken("a chunk without a size", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nab\r\n0\r\n\r\n"),
         Broken(
-            "a coding that was not requested", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx",
+            "a coding that cannot be decoded", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx",
             isTakenBySession: true),
         .gzip("gzip that is none", Array("hello, hello, hello".utf8)),
         .gzip("cut gzip", member.dropLast(6)),

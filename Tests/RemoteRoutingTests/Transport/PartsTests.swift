@@ -342,6 +342,24 @@ struct MetricsTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `W10: a head that was sent again on another connection counts once`() async throws {
+        let sent = Lock(0)
+        let server = try RawServer { connection in
+            guard let head = connection.readHead() else { return }
+            sent.withLock { $0 = head.utf8.count }
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            // The first connection ends after another request.
+            _ = connection.readHead()
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }
+        for _ in 0...1 {
+            let metrics = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
+            #expect(metrics.sentHeadBytes == Int64(sent.withLock(\.self)) && metrics.isReused == false)
+        }
+        #expect(server.acceptedConnections == 2)
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
     func `W10: a response over HTTP 1.0 reports its version`() async throws {
         let server = try RawServer(sending: "HTTP/1.0 200 OK\r\n\r\nhello")
         let host = try RealTransport.curl.host(server.port) { $0.timeouts = .init() }

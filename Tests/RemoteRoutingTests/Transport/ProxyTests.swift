@@ -180,13 +180,20 @@ struct ProxyTests {
     }
 
     @Test(.enabled(if: NginxServer.problem == nil, "nginx or OpenSSL is missing"))
-    func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
+    func `W10, W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: ProxyTests.basic)
         let host = try secureHost(server.port) { $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials) }
         for version in [ExchangeMetrics.Version.http2, .http1_1] {
             let response = try await host.with { $0.allowsHTTP2 = version == .http2 }.dataResponse(for: Route(path: "/hidden"))
             #expect(response.metrics?.version == version && response.metrics?.secure != nil)
+            // The bytes of the tunnel are not those of the request.
+            let direct = try await host.with {
+                $0.allowsHTTP2 = version == .http2
+                $0.proxy = .none
+            }.dataResponse(for: Route(path: "/hidden"))
+            #expect(direct.metrics?.sentHeadBytes == response.metrics?.sentHeadBytes)
+            #expect(direct.metrics?.receivedHeadBytes == response.metrics?.receivedHeadBytes)
         }
         #expect(proxy.requests.count == 2)
         #expect(proxy.requests.allSatisfy { $0.hasPrefix("CONNECT 127.0.0.1:\(server.port) HTTP/1.1\r\n") && !$0.contains("hidden") })

@@ -23,13 +23,15 @@ struct SequenceBodyTests {
     }
 
     @Test(arguments: TransportKind.allCases, [nil, 300_000] as [Int64?])
-    func `H23: the chunks of a sequence arrive in order, once`(_ kind: TransportKind, _ length: Int64?) async throws {
+    func `H23, W10: the chunks of a sequence arrive in order, once`(_ kind: TransportKind, _ length: Int64?) async throws {
         let bench = try Bench(kind, on: "POST", "/x") { .data($0.body) }
         let pieces = (0..<30).map { Data(repeating: UInt8($0), count: 10_000) }
         let route = post(HTTPBodyStream(SequenceBodyTests.sequence([Data()] + pieces + [Data()]), length: length))
         let host = bench.host()
-        #expect(try await host.data(for: route) == pieces.reduce(Data(), +))
+        let response = try await host.dataResponse(for: route)
+        #expect(response.value == pieces.reduce(Data(), +))
         if kind == .curl {
+            #expect(response.metrics?.sentBodyBytes == 300_000)
             #expect(bench.asked.map { $0["Content-Length"] } == [length.map { "\($0)" }])
             #expect(bench.asked.map { $0["Transfer-Encoding"] } == [length == nil ? "chunked" : nil])
         }
@@ -195,6 +197,23 @@ struct SequenceBodyTests {
         }
         #expect(try await task.value(of: "the call ends").code == .connectionLost)
         chunk.finish()
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `H14, H18, H23: a body of unknown length is not sent to a server that is known to use HTTP 1.0`() async throws {
+        let heads = WatchedState(0)
+        let server = try RawServer { connection in
+            while connection.readHead() != nil {
+                heads.update { $0 += 1 }
+                connection.send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        let host = try RealTransport.curl.host(server.port)
+        try await host.send("/x")
+        let body = HTTPBodyStream { SequenceBodyTests.sequence([Data(count: 10)]) }
+        let error = try await remoteError { try await host.send(post(body)) }
+        #expect(error.code == .unsupported && !error.mayHaveArrived && error.message.contains("HTTP/1.0"))
+        #expect(heads.current == 1)
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))

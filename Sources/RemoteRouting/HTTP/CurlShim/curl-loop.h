@@ -168,6 +168,8 @@ struct wire_transfer {
     int is_receiving_paused;
     int new_socket;
     uint64_t read_before;
+    /// The bytes that libcurl has counted before the request: of a proxy's tunnel, and of a connection that was lost without a response.
+    long sent_before, received_before;
     /// The remote port of the last connection attempt.
     int remote_port;
     /// The sockets opened for the transfer; several if addresses race.

@@ -219,6 +219,8 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     if (own->is_abandoned) return 1;
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
+    own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_REQUEST_SIZE, &own->sent_before);
+    own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_HEADER_SIZE, &own->received_before);
     own->remote_port = remote_port;
     endpoints ends;
     int is_known = wire_endpoints_read(&ends, local, local_port, remote, remote_port);
@@ -473,6 +475,8 @@ void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics)
     curl->curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &metrics->received_head);
     curl->curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &metrics->connections);
     curl->curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &metrics->http_version);
+    metrics->request -= transfer->sent_before;
+    metrics->received_head -= transfer->received_before;
 }
 
 const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }

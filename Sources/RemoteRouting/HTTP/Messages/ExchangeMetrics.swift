@@ -32,7 +32,7 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
     public var nameLookup: Duration?
     /// The time to connect, after the name lookup; `nil` on a reused connection.
     public var connect: Duration?
-    /// The time of the TLS handshake; `nil` without TLS and on a reused connection.
+    /// The time of the TLS handshake; `nil` without TLS and on a reused connection. With libcurl, it includes a proxy's tunnel.
     public var secure: Duration?
     /// The time from the start of the exchange to the first byte of the response.
     public var firstByte: Duration?

@@ -14,13 +14,13 @@ final class BodyDecoder: Sendable {
         self.inflater = Lock(inflater)
     }
 
-    /// Returns the decoder for a body; `nil` if the body is not encoded. Throws if its coding was not requested.
+    /// Returns the decoder for a body; `nil` if the body is not encoded. Throws if its coding cannot be decoded.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
         let codings = head.fields.contentCodings
         if codings.isEmpty { return nil }
         guard let coding = ContentCoding(of: codings), let decoder = BodyDecoder(coding, limit: limit) else {
             throw TransportFailure(
-                .protocolViolation, "the response has a content coding that was not requested; check the server")
+                .protocolViolation, "the response has a content coding that cannot be decoded; request another one, or check the server")
         }
         return decoder
     }

@@ -181,8 +181,7 @@ final class WireTransfer {
 
     private func withConnection(_ body: (_ unixSocket: UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
         withTLS { tls in
-            guard let path = request.connection.unixSocketPath else { return body(nil, tls) }
-            return path.withCString { body($0, tls) }
+            request.connection.unixSocketPath.map { path in path.withCString { body($0, tls) } } ?? body(nil, tls)
         }
     }
 
@@ -216,7 +215,7 @@ final class WireTransfer {
         var failure = code == 0 && self.failure == nil ? nil : explain(code)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
         let isUnconnected = !hasSent && !request.message.mayRepeat && WireTransfer.unconnected.contains(code)
-        failure?.mayHaveArrived = mayHaveArrived && !isUnconnected
+        failure?.mayHaveArrived = mayHaveArrived && !isUnconnected && code != CURLE_UPLOAD_FAILED.rawValue
         let metrics = failure == nil ? measure() : nil
         end()
         if let metrics {
@@ -242,8 +241,9 @@ final class WireTransfer {
         let countsBodies = loop.library.build.version >= UInt32(WIRE_COUNTS_BODIES)
         metrics.sentHeadBytes = ExchangeMetrics.headBytes(
             of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: countsBodies)
-        (metrics.sentBodyBytes, metrics.receivedHeadBytes) = (raw.sent_body, Int64(raw.received_head))
-        metrics.receivedBodyBytes = raw.received_body
+        // libcurl also counts the sizes of the chunks.
+        metrics.sentBodyBytes = source == nil ? raw.sent_body : min(raw.sent_body, sent)
+        (metrics.receivedHeadBytes, metrics.receivedBodyBytes) = (Int64(raw.received_head), raw.received_body)
         return metrics
     }
 
@@ -321,7 +321,10 @@ final class WireTransfer {
             if headReader.isShared, let handle, !endIsKnown(head) { wire_transfer_watch_end(handle) }
             loop.headArrived(self, isShared: headReader.isShared)
             loop.reportLater(self)
-            if request.socket != nil { upgrade(isAccepted: head.status == 101) }
+            if request.socket != nil {
+                isUpgraded = head.status == 101
+                if !isUpgraded { endSending() }
+            }
             // After an unrequested 101 nothing is HTTP, and the connection may never end.
             return head.status != 101 || isUpgraded
         } catch {
@@ -356,12 +359,6 @@ final class WireTransfer {
     private func endIsKnown(_ head: HTTPResponse) -> Bool {
         request.message.method == .head || head.status == 204 || head.status == 304 || head.fields["Content-Length"] != nil
             || ContentCoding(of: head.fields.contentCodings) != nil
-    }
-
-    /// Begins to exchange frames, or ends the request of an upgrade that the server has refused.
-    private func upgrade(isAccepted: Bool) {
-        isUpgraded = isAccepted
-        if !isAccepted { endSending() }
     }
 
     /// Ends a request after its response, or after the end of its connection, while the body pauses.

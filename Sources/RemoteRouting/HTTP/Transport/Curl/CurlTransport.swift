@@ -17,9 +17,9 @@ internal import FoundationNetworking
 /// print(transport)                                            // libcurl 7.88.1
 /// ```
 ///
-/// Requests use HTTP/2 if the server offers it over TLS. Otherwise, and for all streamed responses, they use HTTP/1.1. A body of known
-/// length is sent with `Content-Length`; any other body is chunked. The environment names the proxy unless ``RemoteHost/proxy`` is set. The
-/// head of a response may have at most 1 000 fields and 256 KiB.
+/// Requests use HTTP/2 if the server offers it over TLS. Otherwise, and for streamed responses unless the server has only HTTP/2, they use
+/// HTTP/1.1. A body of known length is sent with `Content-Length`, any other in chunks or frames. The environment names the proxy unless
+/// ``RemoteHost/proxy`` is set. The head of a response may have at most 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
     private let library: WireLibrary
     private let width: Int
