@@ -56,6 +56,34 @@ struct UnsavedChangeTests {
         #expect(drops == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `D8: content that was fetched during an outage is saved after it, in place of an older record`(hasRecord: Bool) async throws {
+        if hasRecord { cacher.change(1, to: 7, isExpired: true) }
+        cacher.fail(saves: Unavailable())
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there") { observer.states.last?.content == 1 }
+        try await events.first("fault save")
+        cacher.fail(saves: nil)
+        cacher.announceGap()
+        try await until("the content is saved") { cacher.content(1) == 1 }
+        try await store.waitUntilSaved()
+        #expect(observer.states.last?.content == 1 && fetcher.requests.count == 1)
+    }
+
+    @Test func `D8: content that was fetched before an expired record could be read is fetched again when that takes its place`() async throws {
+        cacher.change(1, to: 7, isExpired: true, delivers: false)
+        cacher.fail(loads: Unavailable())
+        cacher.fail(saves: Unavailable())
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there") { observer.states.last?.content == 1 }
+        try await events.first("fault save")
+        cacher.fail(loads: nil)
+        cacher.fail(saves: nil)
+        cacher.announceGap()
+        try await until("later content of the origin is saved") { cacher.content(1) == 2 }
+        try await until("the observer sees that content") { observer.states.last?.content == 2 }
+    }
+
     @Test func `D3: an invalidation during a gap reaches the newer record of another user`() async throws {
         let observer = try await observe()
         cacher.hold()

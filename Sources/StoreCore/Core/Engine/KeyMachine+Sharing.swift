@@ -122,8 +122,8 @@ extension KeyMachine {
         if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
         saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
         origin.outdateNewerRecord()
-        // A retried save is refused if it is outdated. Content that a newer record may replace is not saved again.
-        if saving.failure != .content || saving.next?.isReplaceable == false { retrySave(&transition) }
+        // A retried save is refused if it is outdated. The record that is read otherwise may be older than fetched content.
+        retrySave(&transition)
         readAgain(&transition)
         endTransition(&transition)
     }
@@ -200,7 +200,8 @@ extension KeyMachine {
             return
         }
         transition.isWriting = true
-        let wasFetching = origin.flight != nil
+        // Valid content that gives way to an expired record, of which it is unknown whether it is newer, is fetched again.
+        let isFetchedAgain = origin.flight != nil || book.held?.isValid(at: transition.now) == true
         // An invalidation by another user ends the stream too (L3).
         let endsStream = origin.isStreaming && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
@@ -229,7 +230,7 @@ extension KeyMachine {
         if isUsable {
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
-        } else if wasFetching || newer.record.isInvalidated {
+        } else if isFetchedAgain || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
     }
