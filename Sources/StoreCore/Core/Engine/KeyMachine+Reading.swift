@@ -202,7 +202,9 @@ extension KeyMachine {
         switch purpose {
         case .content:
             switch result {
-            case .success(let record): book.held = record
+            case .success(let record):
+                book.held = record
+                saving.elsewhere.isAbsent = rules.isShared && record == nil
             case .failure(let error):
                 // These callers depend on the cacher alone.
                 resumeCallers(&transition) { need in need == .cached || need == .allSaved ? .failure(error) : nil }

@@ -17,6 +17,8 @@ struct SharedKey: Hashable {
     var unreadBase: Revision?
     /// The latest change of others that has not been read.
     var unread = Revision.none
+    /// Whether the cacher is known to have no record of the key.
+    var isAbsent = false
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -195,6 +197,7 @@ extension KeyMachine {
 
     /// Accepts the record of another user; it is saved already.
     private mutating func adopt(_ newer: HeldRecord<Content>?, _ transition: inout Transition) {
+        saving.elsewhere.isAbsent = newer == nil
         guard let newer else {
             cleared(cacherIsCleared: true, &transition)
             return
