@@ -349,6 +349,21 @@ struct SharedStoreTests {
         #expect(try await waiter.value() == 2)
     }
 
+    @Test func `D5: a dropped fetch that ignores its cancellation does not delay the next one`() async throws {
+        let (gate, began) = (Gate(), WatchedState(0))
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        let store = Store(cacher: cacher, policy: StorePolicy(leaseDuration: hangLimit)) { _ in
+            let number = began.increment()
+            if number == 1 { await Task { await gate.wait() }.value }
+            return number
+        }
+        let caller = Task { try await store[1].requireData() }
+        try await began.wait { $0 == 1 ? () : nil }
+        try await store.clear()
+        #expect(try await caller.value() == 2)
+        gate.open()
+    }
+
     @Test func `D5: a fetch that a breaker refuses gives its lease to the next store`() async throws {
         struct Refusal: Error, FailureAdvising {
             var failureKind: FailureKind { .transient }
