@@ -179,14 +179,21 @@ extension KeyMachine {
         _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
     ) {
         switch result {
-        case .success(let newer):
+        case .success, .failure(is UnacceptedVersion):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
             guard mayAdopt else { return }
             if !isOutdated { (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil) }
             if revision != SharedKey.gap { saving.elsewhere.known = max(saving.elsewhere.known, revision) }
             let invalidates = desk.invalidatePending
-            adopt(newer, &transition)
-            if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
+            if case .success(let newer) = result {
+                adopt(newer, &transition)
+                if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
+            } else {
+                // If the content gave way to a record that its origin does not accept, both stores would fetch forever (D2).
+                saving.elsewhere.isAbsent = false
+                if invalidates { settleInvalidation(&transition) }
+                if origin.flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
+            }
             readAgain(&transition)
         case .failure(let error):
             if desk.invalidatePending { invalidationFailed(error, &transition) }
