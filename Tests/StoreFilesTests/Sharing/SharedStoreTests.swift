@@ -295,7 +295,8 @@ struct SharedStoreTests {
     }
 
     @Test func `D2, D5: observers of content that must not be stored do not make other stores fetch it`() async throws {
-        let (gate, began) = (Gate(), Lock(0))
+        let gate = Gate()
+        let began = Lock(0)
         gate.open()
         let stores = (0..<2).map { _ in
             Store(

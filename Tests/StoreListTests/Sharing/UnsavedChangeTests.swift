@@ -70,7 +70,7 @@ struct UnsavedChangeTests {
         #expect(observer.states.last?.content == 1 && fetcher.requests.count == 1)
     }
 
-    @Test func `D8: content that was fetched before an expired record could be read is fetched again when that takes its place`() async throws {
+    @Test func `D8: an expired record that takes the place of content fetched during an outage is fetched again`() async throws {
         cacher.change(1, to: 7, isExpired: true, delivers: false)
         cacher.fail(loads: Unavailable())
         cacher.fail(saves: Unavailable())
@@ -80,8 +80,9 @@ struct UnsavedChangeTests {
         cacher.fail(loads: nil)
         cacher.fail(saves: nil)
         cacher.announceGap()
-        try await until("later content of the origin is saved") { cacher.content(1) == 2 }
-        try await until("the observer sees that content") { observer.states.last?.content == 2 }
+        // The gap may make the store read the record once more, and drop the first fetch.
+        try await until("later content of the origin is saved") { [2, 3].contains(cacher.content(1)) }
+        try await until("the observer sees that content") { [2, 3].contains(observer.states.last?.content) }
     }
 
     @Test func `D3: an invalidation during a gap reaches the newer record of another user`() async throws {
