@@ -53,6 +53,13 @@ struct PostgresRecordTests {
         }
     }
 
+    @Test func `a key with an accent behind a control character is listed as it is`() async throws {
+        let cacher = PostgresCacher<String, Int>(try place.database(), table: place.table)
+        let key = "\n\u{303}\u{1A}\u{301}\\u00\u{301}"
+        try await cacher.save(record(1), param: key)
+        #expect(try await cacher.keys() == [key])
+    }
+
     @Test func `equal numbers in a key are one key`() async throws {
         struct Spot: Codable, Hashable, Sendable {
             var name: String

@@ -245,8 +245,21 @@ extension PostgresCacher {
         }
         guard json.contains(where: { $0 >= 0x80 }) else { return json }
         // Decomposed first: composing alone leaves a Hangul syllable beside its final consonant on Linux.
-        let decomposed = String(decoding: json, as: UTF8.self).decomposedStringWithCanonicalMapping
-        return Data(decomposed.precomposedStringWithCanonicalMapping.utf8)
+        let decomposed = String(decoding: Self.withSeparatedEscapes(json), as: UTF8.self).decomposedStringWithCanonicalMapping
+        return Data(decomposed.precomposedStringWithCanonicalMapping.utf8.filter { $0 != 0 })
+    }
+
+    /// Returns JSON with a zero behind each escape: the letter of an escape must not combine with an accent of the text behind it.
+    private static func withSeparatedEscapes(_ json: Data) -> Data {
+        var (separated, rest) = (Data(capacity: json.count + 8), 0)
+        for byte in json {
+            // An escape has one byte behind the backslash, or a `u` and four digits.
+            let isLong = rest == 1 && byte == UInt8(ascii: "u") && separated.last == UInt8(ascii: "\\")
+            separated.append(byte)
+            if rest == 1, !isLong { separated.append(0) }
+            rest = isLong ? 4 : rest > 0 ? rest - 1 : byte == UInt8(ascii: "\\") ? 1 : 0
+        }
+        return separated
     }
 
     /// Returns JSON in which zero has no sign, because equal numbers must have equal JSON.

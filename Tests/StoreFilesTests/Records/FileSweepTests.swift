@@ -42,6 +42,20 @@ struct FileSweepTests {
         await cacher.settle()
     }
 
+    @Test func `D3, F8: a sweep of a shared directory removes only records whose revisions it has forgotten`() async throws {
+        let cacher = FileCacher<Int, String>(directory: place.url, limit: 43_008, sharing: .processes)
+        for key in 0..<10 {
+            try await cacher.save(record("x"), param: key)
+            try place.age(fileName(key), by: .seconds(60 * (20 - key)))
+        }
+        await cacher.settle()
+        // The oldest record is being changed while the sweep runs.
+        let oldest = try FileKey(0).digest
+        cacher.state.withLock { $0.ledger.changeBegan(oldest) }
+        try await save(record("x"), 10, in: cacher)
+        #expect(try await Set(cacher.keys() ?? []) == Set(2...10).union([0]))
+    }
+
     /// What happens to the first of ten records before another one is saved above the limit.
     enum FirstRecord: Sendable { case untouched, loaded, damaged, replacedAfterDamage }
 

@@ -32,6 +32,37 @@ struct SharedCornerTests {
         _ = try await observer.next(timeout: .seconds(600)) { $0.isCompleted && $0.content == 8 }
     }
 
+    /// Fetches a text in one language, and accepts no other language.
+    private struct Translator: RevalidatingFetcher {
+        let language: String
+        let requests: WatchedState<Int>
+
+        func fetch(param: Int, revalidating: Validator?) async throws -> FetchResult<String> {
+            requests.increment()
+            return .modified(language, .unspecified, Validator(notes: language))
+        }
+
+        func accepts(_ validator: Validator, param: Int) async -> Bool { validator.notes == language }
+    }
+
+    @Test func `D2: stores that do not accept each other's versions do not make each other fetch, and show none of them`() async throws {
+        let (directory, requests) = (try TemporaryDirectory(), WatchedState(0))
+        let stores = ["de", "fr"].map { language in
+            Store(
+                cacher: TieredCacher(over: FileCacher<Int, String>(directory: directory.file("x"), sharing: .processes)),
+                fetcher: Translator(language: language, requests: requests))
+        }
+        let observers = stores.map { RecordingObserver($0[1].publish()) }
+        for observer in observers { try await until("the content is there") { observer.states.last?.content != nil } }
+        // A change of another key arrives after all earlier changes.
+        for value in 0..<10 {
+            await stores[value % 2][2].update("\(value)")
+            try await until("the change arrives") { await stores[1 - value % 2][2].getData(from: .cache) == "\(value)" }
+        }
+        #expect(requests.current == 2)
+        #expect(observers.map { $0.states.last?.content } == ["de", "fr"])
+    }
+
     @Test func `D1: an attempt to follow that is due sooner does not wait for one that is due later`() async {
         let follower = FileFollower("/missing", on: DispatchQueue(label: "following"))
         follower.schedule(after: .seconds(3_600)) {}

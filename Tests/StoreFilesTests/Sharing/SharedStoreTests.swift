@@ -282,18 +282,42 @@ struct SharedStoreTests {
         #expect(try await b[1].requireData() == 1)
     }
 
+    /// Fetches content that must not be stored.
+    private struct Private: RevalidatingFetcher {
+        let gate: Gate
+        let began: @Sendable () -> Void
+
+        func fetch(param: Int, revalidating: Validator?) async throws -> FetchResult<Int> {
+            began()
+            await gate.wait()
+            return .modified(param, Freshness(storage: .forbidden), nil)
+        }
+    }
+
+    @Test func `D2, D5: observers of content that must not be stored do not make other stores fetch it`() async throws {
+        let gate = Gate()
+        let began = Lock(0)
+        gate.open()
+        let stores = (0..<2).map { _ in
+            Store(
+                cacher: TieredCacher(over: FileCacher<Int, Int>(directory: place.url, sharing: .processes)),
+                fetcher: Private(gate: gate) { began.withLock { $0 += 1 } })
+        }
+        let observers = stores.map { RecordingObserver($0[1].publish()) }
+        let others = stores.map { RecordingObserver($0[2].publish()) }
+        for observer in observers + others { try await Trials.until("the content is there") { observer.states.last?.content != nil } }
+        // A change of another key arrives after all earlier changes.
+        for value in 10..<20 {
+            await stores[value % 2][3].update(value)
+            try await Trials.until("the change arrives") { await stores[1 - value % 2][3].getData(from: .cache) == value }
+        }
+        #expect(began.withLock { $0 } == 4)
+        #expect(observers.allSatisfy { $0.states.last?.content == 1 })
+    }
+
     @Test func `D5: after a result that must not be stored, each store fetches for itself`() async throws {
         let gate = Gate()
         let began = Lock(0)
-        struct Private: RevalidatingFetcher {
-            let gate: Gate
-            let began: @Sendable () -> Void
-            func fetch(param: Int, revalidating: Validator?) async throws -> FetchResult<Int> {
-                began()
-                await gate.wait()
-                return .modified(param, Freshness(storage: .forbidden), nil)
-            }
-        }
         let cachers = (0..<3).map { _ in FileCacher<Int, Int>(directory: place.url, sharing: .processes) }
         let stores = cachers.map { cacher in
             Store(
@@ -324,6 +348,21 @@ struct SharedStoreTests {
         try await Trials.until("the other store waits") { cacher.shared?.leaseEvents.current.waited.count == 1 }
         holder.cancel()
         #expect(try await waiter.value() == 2)
+    }
+
+    @Test func `D5: a dropped fetch that ignores its cancellation does not delay the next one`() async throws {
+        let (gate, began) = (Gate(), WatchedState(0))
+        let cacher = FileCacher<Int, Int>(directory: place.url, sharing: .processes)
+        let store = Store(cacher: cacher, policy: StorePolicy(leaseDuration: hangLimit)) { _ in
+            let number = began.increment()
+            if number == 1 { await Task { await gate.wait() }.value }
+            return number
+        }
+        let caller = Task { try await store[1].requireData() }
+        try await began.wait { $0 == 1 ? () : nil }
+        try await store.clear()
+        #expect(try await caller.value() == 2)
+        gate.open()
     }
 
     @Test func `D5: a fetch that a breaker refuses gives its lease to the next store`() async throws {

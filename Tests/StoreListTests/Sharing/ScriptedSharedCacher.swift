@@ -44,10 +44,12 @@ final class ScriptedSharedCacher: SharedCacher {
     func saves(begun count: Int) async throws { try await state.wait { $0.savesBegun >= count ? () : nil } }
 
     /// Another user saves content.
-    func change(_ key: Int, to content: Int, delivers: Bool = true) {
-        state.update { state in
+    func change(_ key: Int, to content: Int, isExpired: Bool = false, delivers: Bool = true) {
+        var changed = record(content)
+        if isExpired { changed.freshness = .fresh(for: .zero) }
+        state.update { [changed] state in
             let revision = state.next(writer: Self.other)
-            state.records[key] = (record(content), revision)
+            state.records[key] = (changed, revision)
             state.undelivered.append(.changed(key, revision))
         }
         if delivers { deliver() }

@@ -56,6 +56,35 @@ struct UnsavedChangeTests {
         #expect(drops == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `D8: content that was fetched during an outage is saved after it, in place of an older record`(hasRecord: Bool) async throws {
+        if hasRecord { cacher.change(1, to: 7, isExpired: true) }
+        cacher.fail(saves: Unavailable())
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there") { observer.states.last?.content == 1 }
+        try await events.first("fault save")
+        cacher.fail(saves: nil)
+        cacher.announceGap()
+        try await until("the content is saved") { cacher.content(1) == 1 }
+        try await store.waitUntilSaved()
+        #expect(observer.states.last?.content == 1 && fetcher.requests.count == 1)
+    }
+
+    @Test func `D8: an expired record that takes the place of content fetched during an outage is fetched again`() async throws {
+        cacher.change(1, to: 7, isExpired: true, delivers: false)
+        cacher.fail(loads: Unavailable())
+        cacher.fail(saves: Unavailable())
+        let observer = RecordingObserver(store[1].publish())
+        try await until("the content is there") { observer.states.last?.content == 1 }
+        try await events.first("fault save")
+        cacher.fail(loads: nil)
+        cacher.fail(saves: nil)
+        cacher.announceGap()
+        // The gap may make the store read the record once more, and drop the first fetch.
+        try await until("later content of the origin is saved") { [2, 3].contains(cacher.content(1)) }
+        try await until("the observer sees that content") { [2, 3].contains(observer.states.last?.content) }
+    }
+
     @Test func `D3: an invalidation during a gap reaches the newer record of another user`() async throws {
         let observer = try await observe()
         cacher.hold()

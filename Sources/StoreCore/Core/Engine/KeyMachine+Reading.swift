@@ -198,11 +198,14 @@ extension KeyMachine {
     /// The cacher has loaded the record, which counts only if nothing newer is known.
     mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition) {
         guard let purpose = origin.endReading(ticket) else { return }
-        if case .failure(let error) = result { report(.cacherFault(.load, error), &transition) }
+        if case .failure(let error) = result, !(error is UnacceptedVersion) { report(.cacherFault(.load, error), &transition) }
         switch purpose {
         case .content:
             switch result {
-            case .success(let record): (book.held, origin.isUnreadable) = (record, false)
+            case .success(let record):
+                (book.held, origin.isUnreadable) = (record, false)
+                saving.elsewhere.isAbsent = rules.isShared && record == nil
+            case .failure(is UnacceptedVersion): break
             case .failure(let error):
                 origin.isUnreadable = true
                 // These callers depend on the cacher alone.

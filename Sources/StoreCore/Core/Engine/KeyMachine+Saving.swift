@@ -8,6 +8,11 @@ extension KeyMachine {
         guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming, defersSave(&transition) { return }
         if book.linked != nil, defersLinkedSave(&transition) { return }
+        // A removal makes other users fetch content that they must not store either, and then their removals would do the same here.
+        if saving.elsewhere.isAbsent, saving.elsewhere.unreadBase == nil, book.held?.record.freshness.storage == .forbidden {
+            saving.next = nil
+            return saveEnded(book.revision, failure: nil, &transition)
+        }
         saving.isRequested = true
         transition.actions.append(.save)
     }
@@ -17,6 +22,7 @@ extension KeyMachine {
     /// - Returns: The record to save; `nil` if the cacher is to remove the record. In a shared cacher, also the base of the change.
     mutating func saveBegan() -> (record: CacheRecord<Content>?, base: Revision?) {
         saving.begin(book.revision)
+        saving.elsewhere.isAbsent = false
         let base = saving.running?.change?.base
         guard book.held?.isStandIn == false, let record = book.held?.record, record.freshness.storage == .allowed else {
             return (nil, base)
@@ -33,7 +39,10 @@ extension KeyMachine {
             saving.keep(ended.change)
             report(.cacherFault(removing ? .remove : .save, error), &transition)
         } else {
-            if rules.isShared { learn(sharedRevision) }
+            if rules.isShared {
+                learn(sharedRevision)
+                saving.elsewhere.isAbsent = removing
+            }
             report(removing ? .removed : .saved, &transition)
         }
         saveEnded(ended.revision, failure: error, &transition)

@@ -17,6 +17,8 @@ struct SharedKey: Hashable {
     var unreadBase: Revision?
     /// The latest change of others that has not been read.
     var unread = Revision.none
+    /// Whether the cacher is known to have no record of the key.
+    var isAbsent = false
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -122,8 +124,8 @@ extension KeyMachine {
         if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
         saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
         origin.outdateNewerRecord()
-        // A retried save is refused if it is outdated. Content that a newer record may replace is not saved again.
-        if saving.failure != .content || saving.next?.isReplaceable == false { retrySave(&transition) }
+        // A retried save is refused if it is outdated. The record that is read otherwise may be older than fetched content.
+        retrySave(&transition)
         readAgain(&transition)
         endTransition(&transition)
     }
@@ -177,14 +179,21 @@ extension KeyMachine {
         _ revision: Revision, isOutdated: Bool, _ result: Result<HeldRecord<Content>?, any Error>, _ transition: inout Transition
     ) {
         switch result {
-        case .success(let newer):
+        case .success, .failure(is UnacceptedVersion):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
             guard mayAdopt else { return }
             if !isOutdated { (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil) }
             if revision != SharedKey.gap { saving.elsewhere.known = max(saving.elsewhere.known, revision) }
             let invalidates = desk.invalidatePending
-            adopt(newer, &transition)
-            if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
+            if case .success(let newer) = result {
+                adopt(newer, &transition)
+                if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
+            } else {
+                // If the content gave way to a record that its origin does not accept, both stores would fetch forever (D2).
+                saving.elsewhere.isAbsent = false
+                if invalidates { settleInvalidation(&transition) }
+                if origin.flight?.isParked == true { restartIfWanted(forceRefresh: dropFlight(&transition), &transition) }
+            }
             readAgain(&transition)
         case .failure(let error):
             if desk.invalidatePending { invalidationFailed(error, &transition) }
@@ -195,12 +204,14 @@ extension KeyMachine {
 
     /// Accepts the record of another user; it is saved already.
     private mutating func adopt(_ newer: HeldRecord<Content>?, _ transition: inout Transition) {
+        saving.elsewhere.isAbsent = newer == nil
         guard let newer else {
             cleared(cacherIsCleared: true, &transition)
             return
         }
         transition.isWriting = true
-        let wasFetching = origin.flight != nil
+        // Valid content that gives way to an expired record, of which it is unknown whether it is newer, is fetched again.
+        let isFetchedAgain = origin.flight != nil || book.held?.isValid(at: transition.now) == true
         // An invalidation by another user ends the stream too (L3).
         let endsStream = origin.isStreaming && newer.record.isInvalidated
         let wasExplicit = endsStream ? dropFlight(&transition) : dropOvertakenFlight(&transition)?.forceRefresh == true
@@ -230,7 +241,7 @@ extension KeyMachine {
         if isUsable {
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
-        } else if wasFetching || newer.record.isInvalidated {
+        } else if isFetchedAgain || newer.record.isInvalidated {
             restartIfWanted(forceRefresh: forceRefresh, &transition)
         }
     }

@@ -85,7 +85,12 @@ extension StoreEngine {
                 if Task.isCancelled { return }
                 (keeper ?? self)?.report(.cacherFault(.lease, error), param)
             }
-            let result = await scope.run { await fetches.run(order, param, report, at: start) }
+            let result = await withTaskCancellationHandler {
+                await scope.run { await fetches.run(order, param, report, at: start) }
+            } onCancel: { [lease] in
+                // The result of a dropped fetch is not accepted. A fetcher that ignores the cancellation would keep all others waiting.
+                lease?.end(.abandoned)
+            }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result, lease)
         }
     }

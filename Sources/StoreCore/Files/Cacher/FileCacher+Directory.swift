@@ -147,7 +147,7 @@ extension FileCacher {
         guard total > limit else { return }
         found.sort { $0.status.modified > $1.status.modified }
         // The most recently saved record is never removed.
-        let keep = hasChanges ? 0 : 1
+        var keep = hasChanges ? 0 : 1
         var survivors: [Found] = []
         var count = 0
         // The revisions of removed records are forgotten first, so that no older content takes their place.
@@ -158,6 +158,8 @@ extension FileCacher {
                 victims.append(oldest.name)
             }
             try await forgetRevisions(of: victims)
+            // A victim that is changed meanwhile stays, and no other record is removed in its place.
+            keep = found.count - victims.count
         }
         while total > target, found.count > keep, let oldest = found.popLast() {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }

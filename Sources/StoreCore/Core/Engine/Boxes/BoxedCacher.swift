@@ -23,8 +23,13 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     func load(param: BoxedKey) async throws -> CacheRecord<BoxedContent>? {
         let param = param.value(as: Param.self)
         guard let record = try await cacher.load(param: param) else { return nil }
-        if let accept, let validator = record.validator, validator.notes != nil, await !accept(validator, param) { return nil }
+        guard await isAccepted(record, param) else { throw UnacceptedVersion() }
         return record.holding(BoxedContent(record.content))
+    }
+
+    private func isAccepted(_ record: CacheRecord<Value>, _ param: Param) async -> Bool {
+        guard let accept, let validator = record.validator, validator.notes != nil else { return true }
+        return await accept(validator, param)
     }
 
     func save(_ record: CacheRecord<BoxedContent>, param: BoxedKey) async throws {
@@ -54,6 +59,9 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     func settle() async { await (cacher as? any NoticingCacher<Param, Value>)?.settle() }
 }
 
+/// The error of a load: there is a record, but the origin does not accept its version. The store treats it as a miss.
+struct UnacceptedVersion: Error {}
+
 extension BoxedCacher: SharedCacher {
     var isShared: Bool { shared != nil }
 
@@ -71,20 +79,26 @@ extension BoxedCacher: SharedCacher {
     }
 
     func save(_ record: CacheRecord<BoxedContent>, param: BoxedKey, over base: Revision) async throws -> SaveOutcome<BoxedContent> {
-        guard let shared else {
-            try await save(record, param: param)
-            return .saved(.none)
-        }
-        let record = record.holding(record.content.value(as: Value.self))
-        return try await shared.save(record, param: param.value(as: Param.self), over: base).boxed()
+        let (record, param) = (record.holding(record.content.value(as: Value.self)), param.value(as: Param.self))
+        return try await overwriting(base, param) { try await $0.save(record, param: param, over: $1) }
     }
 
     func remove(param: BoxedKey, over base: Revision) async throws -> SaveOutcome<BoxedContent> {
-        guard let shared else {
-            try await remove(param: param)
-            return .saved(.none)
+        let param = param.value(as: Param.self)
+        return try await overwriting(base, param) { try await $0.remove(param: param, over: $1) }
+    }
+
+    /// Makes a change over a base, and over each newer record of a version that the origin does not accept.
+    private func overwriting(
+        _ base: Revision, _ param: Param, _ change: (any SharedCacher<Param, Value>, Revision) async throws -> SaveOutcome<Value>
+    ) async throws -> SaveOutcome<BoxedContent> {
+        guard let shared else { preconditionFailure("only changes of a shared cacher have a base") }
+        var base = base
+        while true {
+            let outcome = try await change(shared, base)
+            guard case .superseded(let newer?, let revision) = outcome, await !isAccepted(newer, param) else { return outcome.boxed() }
+            base = revision
         }
-        return try await shared.remove(param: param.value(as: Param.self), over: base).boxed()
     }
 
     func lease(_ param: BoxedKey, for duration: Duration) async throws -> LeaseOutcome {
