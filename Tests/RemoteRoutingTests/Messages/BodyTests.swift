@@ -36,6 +36,9 @@ struct BodyTests {
     @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
         #expect(error?.code == .notEncodable && error?.message.contains("secret") == true)
+        // The keys of a dictionary are content.
+        let named = #expect(throws: RouteFault.self) { try encoder.encode(.json(["secret": [Double.nan]])) }
+        #expect(named?.message.contains("…[0] cannot") == true && named?.message.contains("secret") == false)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 
