@@ -135,6 +135,9 @@ struct InterceptorTests {
         let (host, entries) = RemoteHost("a.example", transport: memory).logged(bodyBytes: 3)
         try await host.send(Route(path: "/x", method: .post, body: .data(Data("secret".utf8))))
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
+        let (other, bodiless) = RemoteHost("a.example", transport: memory).logged(bodyBytes: -1)
+        try await other.send("/x")
+        #expect(bodiless.current.map(\.body) == [Data(), Data(), Data()])
     }
 
     @Test func `H12: the text of an entry neither acts on a terminal nor looks like another entry`() async throws {
