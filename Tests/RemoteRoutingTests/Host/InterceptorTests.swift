@@ -359,6 +359,11 @@ struct RedactionTests {
         #expect(redaction.value(of: HTTPFields.Field(name: "Refresh", value: "5; url=/x?a=1")) == "5; url=/x?a=1")
     }
 
+    @Test(arguments: ["accessToken", "refresh_token", "api_key", "X-Amz-Signature", "X-Goog-Signature", "X-Goog-Credential"])
+    func `H12: a log redacts the usual names of secret query values`(name: String) {
+        #expect(!ExchangeLog { _ in }.redacted("https://h/x?a=1&\(name)=hush").contains("hush"))
+    }
+
     @Test func `H12: other values stay unchanged`() {
         let field = HTTPFields.Field(name: "Link", value: "<https://h/x?page=2>; rel=\"next\", </y>; rel=\"prev\"")
         #expect(redaction.value(of: field) == field.value)
