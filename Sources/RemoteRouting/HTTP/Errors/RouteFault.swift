@@ -22,7 +22,7 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason and the remedy, without values, because they may be secrets.
     public let message: String
 
-    /// The kind of failure of a change whose request has the fault: permanent, unless the cause is outside the route.
+    /// The kind of failure that the fault means for a change: permanent, unless the cause is outside the route.
     package var changeKind = FailureKind.permanent
 
     package init(_ code: Code, in part: String, _ message: String) {
