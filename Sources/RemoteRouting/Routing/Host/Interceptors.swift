@@ -25,8 +25,8 @@ public import RemoteHTTP
 /// }
 /// ```
 ///
-/// Interceptors run once per attempt, in the order in which they were added. They see the credentials of the request. A redirected request
-/// derives from their result, so interceptors do not run again for another origin.
+/// Interceptors run once per attempt, and again after a refresh of the credentials, in the order in which they were added. They see the
+/// credentials of the request. A redirected request derives from their result, so interceptors do not run again for another origin.
 ///
 /// <doc:Intercepting> explains interceptors and tags.
 public protocol RequestInterceptor: Sendable {
