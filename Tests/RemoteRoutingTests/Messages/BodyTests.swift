@@ -37,8 +37,8 @@ struct BodyTests {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
         #expect(error?.code == .notEncodable && error?.message.contains("secret") == true)
         // The keys of a dictionary are content.
-        let named = #expect(throws: RouteFault.self) { try encoder.encode(.json(["secret": [Double.nan]])) }
-        #expect(named?.message.contains("…[0] cannot") == true && named?.message.contains("secret") == false)
+        let named = #expect(throws: RouteFault.self) { try encoder.encode(.json(["hush": Broken()])) }
+        #expect(named?.message.contains("….secret cannot") == true && named?.message.contains("hush") == false)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 

@@ -61,7 +61,7 @@ struct BehaviorTests {
         // The keys of a dictionary are content.
         bench.on("GET", "/named") { _ in .json(literal: #"{"secret":[{"id":1,"name":7}]}"#) }
         let named = try await remoteError { _ = try await host.send("/named", as: [String: [User]].self) }
-        #expect(named.message.contains("…[0].name") && !named.description.contains("secret"), "\(named)")
+        #expect(named.message.contains("….[0].name") && !named.description.contains("secret"), "\(named)")
         // A response to HEAD has no body.
         #expect(try await host.response(for: Route(path: "/users", method: .head), as: Empty.self).status == 200)
     }
