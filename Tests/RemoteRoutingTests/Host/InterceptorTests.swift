@@ -135,6 +135,9 @@ struct InterceptorTests {
         let (host, entries) = RemoteHost("a.example", transport: memory).logged(bodyBytes: 3)
         try await host.send(Route(path: "/x", method: .post, body: .data(Data("secret".utf8))))
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
+        let (other, bodiless) = RemoteHost("a.example", transport: memory).logged(bodyBytes: -1)
+        try await other.send("/x")
+        #expect(bodiless.current.map(\.body) == [Data(), Data(), Data()])
     }
 
     @Test func `H12: the text of an entry neither acts on a terminal nor looks like another entry`() async throws {
@@ -354,6 +357,11 @@ struct RedactionTests {
     func `H12: the secrets of other fields with addresses are redacted`(name: String, value: String) {
         #expect(!redaction.value(of: HTTPFields.Field(name: name, value: value)).contains("hush"))
         #expect(redaction.value(of: HTTPFields.Field(name: "Refresh", value: "5; url=/x?a=1")) == "5; url=/x?a=1")
+    }
+
+    @Test(arguments: ["accessToken", "refresh_token", "api_key", "X-Amz-Signature", "X-Goog-Signature", "X-Goog-Credential"])
+    func `H12: a log redacts the usual names of secret query values`(name: String) {
+        #expect(!ExchangeLog { _ in }.redacted("https://h/x?a=1&\(name)=hush").contains("hush"))
     }
 
     @Test func `H12: other values stay unchanged`() {

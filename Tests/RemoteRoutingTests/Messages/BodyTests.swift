@@ -36,6 +36,9 @@ struct BodyTests {
     @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
         #expect(error?.code == .notEncodable && error?.message.contains("secret") == true)
+        // The keys of a dictionary are content.
+        let named = #expect(throws: RouteFault.self) { try encoder.encode(.json(["hush": Broken()])) }
+        #expect(named?.message.contains("….secret cannot") == true && named?.message.contains("hush") == false)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 

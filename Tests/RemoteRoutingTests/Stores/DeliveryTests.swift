@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import RemoteRouting
+import RemoteRoutingTesting
 import StoreCore
 import StoreOutbox
 import StoreCoreTesting
@@ -220,6 +221,22 @@ struct DeliveryTests {
         let route = Route(path: "/likes/7", method: .post, body: .file(file))
         let error = try await remoteError { try await host.send(route, idempotencyKey: UUID()) }
         #expect(error.code == .bodyUnreadable && error.failureKind == .transient && !error.isRetryable)
+    }
+
+    @Test func `O5: a file that cannot be opened, and credentials that cannot be sent, refuse no change`() async throws {
+        let host = RemoteHost("a.example", transport: MemoryTransport { _ in .status(204) })
+        let file = temporaryURL()
+        func kind(_ host: RemoteHost, _ body: RouteBody) async throws -> FailureKind {
+            let route = Route(path: "/likes/7", method: .post, body: body)
+            return try await remoteError { try await host.send(route, idempotencyKey: UUID()) }.failureKind
+        }
+        #expect(try await kind(host, .file(file)) == .permanent)
+        // A link to itself cannot be opened.
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: file)
+        #expect(try await kind(host, .file(file)) == .transient)
+        #expect(try await kind(host, .multipart([.file("a", at: file)])) == .transient)
+        #expect(try await kind(host.authorized(by: .bearer("a\n")), .none) == .fatal)
+        #expect(try await kind(host.authorized(by: .basic(user: "a:b", password: "c")), .none) == .fatal)
     }
 
     @Test(arguments: RealTransport.available)

@@ -59,6 +59,7 @@ struct FreshnessTests {
         Case("RFC 9111 §4.2.3 response delay", [cc("max-age=60"), ("Age", "10")], fresh(45), requestedBefore: 5),
         Case("RFC 9111 §4.2.3 response delay without Age", [cc("max-age=60")], fresh(55), requestedBefore: 5),
         Case("RFC 9111 §5.1 first of several ages", [cc("max-age=60"), ("Age", "10, 50")], fresh(50)),
+        Case("RFC 9111 §5.1 blanks around an age", [cc("max-age=60"), ("Age", "10 , 50")], fresh(50)),
         Case("RFC 9111 §5.1 invalid age", [cc("max-age=60"), ("Age", "-5")], fresh(60)),
         Case("RFC 9111 §5.1 overflowing age", [cc("max-age=60"), ("Age", "99999999999999999999")], fresh(0)),
         Case("RFC 9111 §4.2 stale on arrival", [cc("max-age=60"), ("Age", "70")], fresh(0)),

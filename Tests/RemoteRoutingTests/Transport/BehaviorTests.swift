@@ -58,6 +58,10 @@ struct BehaviorTests {
         #expect(refused.code == .unexpectedType && refused.stage == .decode && refused.body == Data("[1]".utf8), "\(refused)")
         let error = try await remoteError { _ = try await host.send("/users", as: [User].self) }
         #expect(error.code == .undecodable && error.message.contains("[1].id") && !error.description.contains("secret"), "\(error)")
+        // The keys of a dictionary are content.
+        bench.on("GET", "/named") { _ in .json(literal: #"{"secret":[{"id":1,"name":7}]}"#) }
+        let named = try await remoteError { _ = try await host.send("/named", as: [String: [User]].self) }
+        #expect(named.message.contains("….[0].name") && !named.description.contains("secret"), "\(named)")
         // A response to HEAD has no body.
         #expect(try await host.response(for: Route(path: "/users", method: .head), as: Empty.self).status == 200)
     }

@@ -248,13 +248,14 @@ struct MetricsTests {
     }
 
     @Test func `W10: metrics of several exchanges are those of the last one`() async throws {
-        let transport = MemoryTransport(inTurn: .status(503), .json("[1,2,3]"))
+        let transport = MemoryTransport(inTurn: .json("busy", status: 503), .json("[1,2,3]"))
         let (host, entries) = RemoteHost("a.example", transport: transport).with {
             $0.retry = .exponential(attempts: 2, base: .zero)
         }.logged()
         let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
         #expect(response.metrics?.decodedBodyBytes == 7 && response.attempts == 2)
-        #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [7])
+        // The response of a failed attempt is complete too.
+        #expect(entries.current.compactMap(\.metrics?.decodedBodyBytes) == [4, 7])
     }
 
     @Test func `W10: the description contains the known parts`() {

@@ -1,3 +1,5 @@
+package import StoreCore
+
 /// The fault of a route that cannot become a request: the part, the reason and the remedy.
 ///
 /// A fault never contains values of the route (parameters, header values, path values), because they may be secrets.
@@ -19,6 +21,9 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The reason and the remedy, without values, because they may be secrets.
     public let message: String
+
+    /// The kind of failure that the fault means for a change: permanent, unless the cause is outside the route.
+    package var changeKind = FailureKind.permanent
 
     package init(_ code: Code, in part: String, _ message: String) {
         self.code = code

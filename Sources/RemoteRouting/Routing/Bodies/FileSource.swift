@@ -22,7 +22,10 @@ struct FileSource: Sendable {
             }
             status = try file.status()
         } catch {
-            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)")
+            var fault = RouteFault(.unreadableFile, in: "body", "\(error)")
+            // The system may protect the file until the user unlocks the device, or lack a descriptor.
+            fault.changeKind = .transient
+            throw error as? RouteFault ?? fault
         }
         guard status.kind == .regular else {
             throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a regular file")

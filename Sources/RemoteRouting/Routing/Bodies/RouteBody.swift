@@ -139,11 +139,10 @@ struct BodyEncoder {
             return try encode(makeJSONEncoder())
         } catch EncodingError.invalidValue(let value, let context) {
             // Shows the path, not the value, which may be a secret.
-            let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+            let place = context.codingPath.isEmpty ? "the top" : context.codingPath.place
             throw RouteFault(
                 .notEncodable, in: "body",
-                "the \(Swift.type(of: value)) at \(path.isEmpty ? "the top" : path) cannot be written as JSON; NaN and infinity need a strategy of "
-                    + "the encoder")
+                "the \(Swift.type(of: value)) at \(place) cannot be written as JSON; NaN and infinity need a strategy of the encoder")
         } catch {
             throw RouteFault(.notEncodable, in: "body", "its encode(to:) throws an error of type \(Swift.type(of: error)); correct it")
         }

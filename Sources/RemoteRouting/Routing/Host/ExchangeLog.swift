@@ -79,7 +79,7 @@ public struct ExchangeLog: Sendable {
         redaction = Redaction(
             fields: Set(redactedFields.map { $0.lowercased() }),
             queryNames: Redaction.secretQueryNames.union(redactedQueryNames.map { $0.lowercased() }))
-        self.bodyBytes = bodyBytes
+        self.bodyBytes = max(0, bodyBytes)
         self.write = write
     }
 

@@ -25,8 +25,8 @@ public import RemoteHTTP
 /// }
 /// ```
 ///
-/// Interceptors run once per attempt, in the order in which they were added. They see the credentials of the request. A redirected request
-/// derives from their result, so interceptors do not run again for another origin.
+/// Interceptors run once per attempt, and again after a refresh of the credentials, in the order in which they were added. They see the
+/// credentials of the request. A redirected request derives from their result, so interceptors do not run again for another origin.
 ///
 /// <doc:Intercepting> explains interceptors and tags.
 public protocol RequestInterceptor: Sendable {
@@ -47,9 +47,9 @@ public protocol ResponseInterceptor: Sendable {
     ///
     /// - Parameters:
     ///   - response: The response. A streamed body still arrives (``HTTPResponse/Body/data`` is `nil`); an interceptor may replace it but
-    ///     must not read it.
+    ///     must not read it. The body of an error has at most 64 KiB.
     ///   - request: The request as it was sent, with its route and tags.
-    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if it is transient and the request may be
-    ///   repeated. Any other error becomes the underlying error of ``RemoteError/Code/interceptorFailed``.
+    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if ``RemoteError/isRetryable`` is `true` and
+    ///   the request may be repeated. Any other error becomes the underlying error of ``RemoteError/Code/interceptorFailed``.
     func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws
 }

@@ -12,6 +12,7 @@ struct Redaction: Sendable {
     static let secretQueryNames: Set<String> = [
         "access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "key", "password", "passwd", "pwd", "secret",
         "client_secret", "code", "sig", "signature", "x-amz-signature", "x-amz-credential", "x-amz-security-token",
+        "x-goog-signature", "x-goog-credential", "accesstoken", "refreshtoken", "idtoken",
     ]
 
     func value(of field: HTTPFields.Field) -> String {

@@ -61,7 +61,7 @@ extension RemoteError {
         case .cancelled: return .cancelled
         // A deadline says nothing about the change; a host with an overall deadline meets one on each slow network.
         case .timeout, .transport: return .transient
-        case .build, .decode: return .permanent
+        case .build, .decode: return (underlyingError as? RouteFault)?.changeKind ?? .permanent
         case .status: return kindOfChange(status: status ?? 0)
         }
     }

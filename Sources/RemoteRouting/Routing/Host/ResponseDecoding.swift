@@ -98,8 +98,7 @@ final class ResponseDecoding: Sendable {
     private static func place(of error: any Error) -> String {
         guard let error = error as? DecodingError else { return "the decoder failed with \(type(of: error))" }
         func path(_ context: DecodingError.Context) -> String {
-            let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }.joined(separator: ".")
-            return path.isEmpty ? "at its top" : "at \(path)"
+            context.codingPath.isEmpty ? "at its top" : "at \(context.codingPath.place)"
         }
         return switch error {
         case .keyNotFound(let key, let context): "\(key.stringValue) is missing \(path(context))"
@@ -108,6 +107,19 @@ final class ResponseDecoding: Sendable {
         case .dataCorrupted(let context): "not readable \(path(context))"
         @unknown default: "not readable"
         }
+    }
+}
+
+extension [any CodingKey] {
+    /// The path as text. A key of a dictionary, which Foundation may convert, is content and could be a secret.
+    var place: String {
+        map { key in
+            switch ("\(type(of: key))", key.intValue) {
+            case ("_DictionaryCodingKey", _), ("_CodingKey", nil): "…"
+            case (_, let index?): "[\(index)]"
+            default: key.stringValue
+            }
+        }.joined(separator: ".")
     }
 }
 

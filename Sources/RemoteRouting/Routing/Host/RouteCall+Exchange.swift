@@ -248,15 +248,12 @@ extension RouteCall {
     }
 
     private func delivered(_ arriving: HTTPResponse) async throws -> HTTPResponse {
-        var response = arriving
-        if !isSuccess(response.status) {
-            response.body = HTTPResponse.Body(
+        guard isSuccess(arriving.status) else {
+            return arriving.with(
                 try await arriving.body.beginning(
                     RemoteError.keptBodyBytes, within: limits.timeouts.idle ?? limits.timeouts.head, of: host.time))
-        } else if !isStream {
-            response = arriving.with(try await arriving.body.collect())
         }
-        return response
+        return isStream ? arriving : arriving.with(try await arriving.body.collect())
     }
 
     // MARK: The response

@@ -73,8 +73,10 @@ extension ParameterStyle {
                 "it is a date without a style; set ParameterStyle(dates:) to the form that the server expects")
         }
         let seconds = date.timeIntervalSince1970
-        // Larger values need years of more than four digits and could overflow the arithmetic.
-        guard abs(seconds) < 2.5e11 else { throw RouteFault(.notFinite, in: "parameter \(name)", "the date is out of range; check it") }
+        // Other values, before the year 0 or far ahead, need years of other than four digits and could overflow the arithmetic.
+        guard (-62_167_219_200..<2.5e11).contains(seconds) else {
+            throw RouteFault(.notFinite, in: "parameter \(name)", "the date is out of range; check it")
+        }
         switch dates {
         case .iso8601: return (RFC3339.format(date), false)
         case .secondsSince1970: return (String(Int64(seconds.rounded(.down))), true)

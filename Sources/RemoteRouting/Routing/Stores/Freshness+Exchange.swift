@@ -104,8 +104,7 @@ extension CachedExchange {
     /// The `Age` that intermediate caches added (RFC 9111 §5.1); the first of several values, and zero if invalid.
     var announcedAge: Duration {
         guard let first = response["Age"]?.split(separator: ",", omittingEmptySubsequences: false).first else { return .zero }
-        let digits = first.trimmingPrefix { $0 == " " || $0 == "\t" }
-        return .seconds(DeltaSeconds.read(digits) ?? 0)
+        return .seconds(DeltaSeconds.read(first.withoutBlanksAtEnds) ?? 0)
     }
 
     /// Returns a duration in whole seconds, clamped to zero and the largest delta-seconds.
