@@ -335,9 +335,10 @@ extension SessionState {
         return manifestFlight == nil ? beginSets([plan.key], at: moment) : []
     }
 
-    /// Returns whether the offers for a set have changed since its fetch began.
+    /// Returns whether the members of a set, or the offers for them, have changed since its fetch began.
     func isOutdated(_ plan: SetPlan) -> Bool {
-        plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
+        members(of: plan.key).count != plan.offers.count
+            || plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
     }
 
     // MARK: Time
