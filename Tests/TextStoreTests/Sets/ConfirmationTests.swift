@@ -93,6 +93,21 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
     }
 
+    @Test func `T17: a version without a digest is not confirmed while its corrected wording waits for its activation`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Published too late")
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually)).refreshed()
+        #expect(try await store.activate())
+        #expect(line(try await store.text(for: "eula", awaiting: soon)) == "2.0.0 remote: Published too late")
+        bench.serve("eula", "Remote terms 2")
+        bench.time.advance(by: .seconds(3600))
+        let text = try await store.text(for: "eula", awaiting: soon)
+        #expect(text.text == "Published too late" && text.staleSince != nil && text.fallbackReason?.code == .notActivated)
+        #expect(try await store.activate())
+        let next = try await store.text(for: "eula", awaiting: soon)
+        #expect(line(next) == "2.0.0 remote: Remote terms 2" && next.staleSince == nil)
+    }
+
     @Test func `T17: an unversioned text whose newer wording waits for its activation is not confirmed`() async throws {
         bench.serve("eula", "Remote terms")
         let store = try bench.store(policy: TextStorePolicy(activation: .manually))
