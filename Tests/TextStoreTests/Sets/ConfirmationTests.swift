@@ -135,6 +135,26 @@ struct ConfirmationTests {
         }
     }
 
+    @Test(arguments: [nil, "legal"])
+    func `T17, T9: a wording that the origin takes back while it waits is not activated`(group: String?) async throws {
+        var sources = [bench.notes, bench.source("eula")]
+        for index in sources.indices { sources[index].group = group }
+        bench.serve("eula", "Remote terms")
+        for (activation, wording) in [(TextStorePolicy.Activation.immediately, "Notes 1"), (.manually, "Notes 2"), (.manually, "Notes 1")] {
+            bench.serve("notes", wording)
+            bench.time.advance(by: .seconds(3600))
+            let store = try bench.store(policy: TextStorePolicy(activation: activation, textExpiry: .seconds(3600)))
+            try await store.register(sources)
+            let text = try await store.text(for: bench.notes, awaiting: soon)
+            #expect(text.text == "Notes 1" && text.fallbackReason?.code == (wording == "Notes 2" ? .notActivated : nil))
+            #expect(await store.shelf.pointer.pending.isEmpty == (wording == "Notes 1"))
+        }
+        let store = try bench.store()
+        try await store.register(sources)
+        #expect(try await !store.activate())
+        #expect(try await store.text(for: bench.notes).text == "Notes 1")
+    }
+
     @Test func `T17: a check that failed before the start confirms nothing`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
