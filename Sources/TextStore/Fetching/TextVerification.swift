@@ -27,11 +27,8 @@ public struct TextVerification: Sendable {
     public init(
         identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:], isListed: Bool = false
     ) {
-        self.identifier = identifier
-        self.version = version
-        self.bytes = bytes
-        self.headers = headers
-        self.isListed = isListed
+        (self.identifier, self.version, self.isListed) = (identifier, version, isListed)
+        (self.bytes, self.headers) = (bytes, headers)
     }
 }
 

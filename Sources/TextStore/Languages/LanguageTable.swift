@@ -17,6 +17,8 @@ struct LanguageTable: Sendable {
     /// The ticket of the last call that has set the preferred languages.
     private var lastCall: UInt64 = 0
     private var texts: [String: Text] = [:]
+    /// The texts that the last switch did not include, so that the cost of a registration does not depend on the others.
+    private var unsettled: Set<String> = []
     private var owners: [String: (identifier: String, language: String)] = [:]
 
     init(preferring preferred: [LanguageTag]) { self.preferred = preferred }
@@ -47,11 +49,13 @@ struct LanguageTable: Sendable {
             owners[member] = (identifier, tag.description)
         }
         texts[identifier] = Text(source: source, choice: choice)
+        unsettled.insert(identifier)
     }
 
-    /// Returns the sources of the members that are needed for preferred languages; `nil` for the current ones.
+    /// Returns the sources of the members that are needed for preferred languages; `nil` for those of new texts in the current ones.
     func members(for preferred: [LanguageTag]?) -> [TextSource] {
-        texts.values.flatMap { text in text.choice.chain(for: preferred ?? self.preferred).map { Self.source(of: text, in: $0) } }
+        let texts = preferred == nil ? unsettled.compactMap { self.texts[$0] } : Array(self.texts.values)
+        return texts.flatMap { text in text.choice.chain(for: preferred ?? self.preferred).map { Self.source(of: text, in: $0) } }
     }
 
     private static func source(of text: Text, in tag: LanguageTag) -> TextSource {
@@ -75,15 +79,16 @@ struct LanguageTable: Sendable {
     mutating func prefer(_ languages: [LanguageTag], of call: UInt64?) -> [String] {
         if let call {
             guard call > lastCall else { return [] }
-            (lastCall, preferred) = (call, languages)
+            (lastCall, preferred, unsettled) = (call, languages, Set(texts.keys))
         }
         var switched: [String] = []
-        for (identifier, text) in texts {
+        for case let (identifier, text?) in unsettled.map({ ($0, texts[$0]) }) {
             let chain = text.choice.chain(for: preferred).map { Self.member(identifier, $0) }
             guard chain != text.chain else { continue }
             texts[identifier]?.chain = chain
             switched.append(identifier)
         }
+        unsettled = []
         return switched
     }
 }

@@ -43,6 +43,11 @@ struct LanguageTag: Hashable, Sendable, CustomStringConvertible {
     /// The language without script and region.
     var language: Substring { description.prefix { $0 != "-" } }
 
+    /// The script, which a Chinese region implies; `nil` if the tag leaves it open.
+    var script: Substring? {
+        lookups.lazy.flatMap { $0.description.split(separator: "-") }.first { $0.utf8.count == 4 && $0.first?.isUppercase == true }
+    }
+
     /// The tag without its last subtag, and without a single letter before it (RFC 4647 §3.4); `nil` for a bare language.
     var parent: LanguageTag? {
         guard var end = description.lastIndex(of: "-") else { return nil }

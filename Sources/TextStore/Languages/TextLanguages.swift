@@ -101,7 +101,7 @@ struct LanguageChoice: Hashable, Sendable {
     /// Returns the languages to try, the best first; each is listed, and the last one is the development language.
     ///
     /// Each preferred language is looked up as RFC 4647 §3.4 states, followed by its fallbacks. If none is listed, a dialect of a preferred
-    /// language precedes the development language.
+    /// language, in the same script if there is one, precedes the development language.
     ///
     /// - Complexity: O(n), where n is the number of preferred languages, and of listed languages if no preferred one is listed.
     func chain(for preferred: [LanguageTag]) -> [LanguageTag] {
@@ -115,9 +115,11 @@ struct LanguageChoice: Hashable, Sendable {
             }
         }
         if chain.isEmpty {
-            let languages = preferred.map(\.language)
-            let dialects = files.keys.filter { languages.contains($0.language) }.sorted { $0.description < $1.description }
-            for language in languages { if let dialect = dialects.first(where: { $0.language == language }) { add(dialect) } }
+            let listed = Dictionary(grouping: files.keys.sorted { $0.description < $1.description }, by: \.language)
+            for range in preferred {
+                guard let dialects = listed[range.language] else { continue }
+                if let dialect = dialects.first(where: { $0.script == range.script }) ?? dialects.first { add(dialect) }
+            }
         }
         add(development)
         return chain

@@ -70,12 +70,8 @@ public struct VersionManifest: Hashable, Sendable {
             version: SemanticVersion, url: String? = nil, sha256: String? = nil, length: Int? = nil, group: String? = nil,
             isRollback: Bool = false
         ) {
-            self.version = version
-            self.url = url
-            self.sha256 = sha256
-            self.length = length
-            self.group = group
-            self.isRollback = isRollback
+            (self.version, self.url, self.sha256, self.length) = (version, url, sha256, length)
+            (self.group, self.isRollback) = (group, isRollback)
         }
 
         /// Returns whether a file with this digest may be the listed text.

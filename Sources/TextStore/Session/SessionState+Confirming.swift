@@ -5,22 +5,21 @@ extension SessionState {
     /// Returns whether the newest manifest lists a text as it is shown; `true` for a text without an origin, and for one without a manifest
     /// unless a newer wording waits.
     func isConfirmed(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
-        guard versionSource?.remoteFile != nil, manifest != nil else { return !hasWaitingWording(identifier, origin) }
+        guard versionSource?.remoteFile != nil, manifest != nil else { return !hasWaitingWording(identifier, rank, origin) }
         if origin != .bundle, isAhead(identifier) { return true }
         guard unusable[identifier] == nil else { return false }
         guard let offer = offer(for: identifier) else { return !hasOrigin(identifier) }
-        // An unversioned text is confirmed by its own requests.
-        guard let entry = offer.entry else { return !hasWaitingWording(identifier, origin) }
+        // An unversioned text is confirmed by its own requests, and so is a version without a digest.
+        guard let entry = offer.entry else { return !hasWaitingWording(identifier, rank, origin) }
         guard offer.rank == rank else { return false }
-        guard entry.sha256 != nil else { return true }
+        guard entry.sha256 != nil else { return !hasWaitingWording(identifier, rank, origin) }
         let digest = origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
         return digest.map(entry.allows) ?? false
     }
 
-    /// Returns whether the origin has sent another wording of an unversioned text, which waits for its activation.
-    private func hasWaitingWording(_ identifier: String, _ origin: VersionedText.Origin) -> Bool {
-        guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)],
-            waiting.rank.version == nil
+    /// Returns whether the origin has sent another wording of the same version, or of an unversioned text, which waits for its activation.
+    private func hasWaitingWording(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
+        guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)], waiting.rank == rank
         else { return false }
         return waiting.facts.digest != (origin == .bundle ? bundled[identifier]?.digest : record(identifier)?.facts.digest)
     }

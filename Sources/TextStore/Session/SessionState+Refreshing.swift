@@ -140,7 +140,8 @@ extension SessionState {
             return found == rank && digest.map(entry.allows) == true
         }
         if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
-        guard let found = resolved[identifier] else { return false }
+        // The previous record of a damaged text may have other bytes of the same version.
+        guard let found = resolved[identifier], found.text.origin == .bundle || !damaged.contains(identifier) else { return false }
         let digest = found.text.origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
         return fits(found.rank, digest)
     }
@@ -335,9 +336,10 @@ extension SessionState {
         return manifestFlight == nil ? beginSets([plan.key], at: moment) : []
     }
 
-    /// Returns whether the offers for a set have changed since its fetch began.
+    /// Returns whether the members of a set, or the offers for them, have changed since its fetch began.
     func isOutdated(_ plan: SetPlan) -> Bool {
-        plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
+        members(of: plan.key).count != plan.offers.count
+            || plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
     }
 
     // MARK: Time

@@ -128,7 +128,7 @@ extension TextStore {
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
                 plan.key, records, isActivated: policy.activation == .immediately, unchanged: (unchanged, time.date),
-                where: { $0.flights[plan.key] == plan.ticket },
+                where: { $0.flights[plan.key] == plan.ticket && !$0.isOutdated(plan) },
                 onSaved: { [self] in
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.
                     for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
@@ -138,8 +138,7 @@ extension TextStore {
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
                     session.setEnded(plan, nil, at: moment)
                 })
-            guard let outcome else { return }
-            report(outcome)
+            if let outcome { report(outcome) }
             goOn(after: plan)
         } catch {
             report(.refused(error))

@@ -71,13 +71,9 @@ public struct TextStorePolicy: Sendable {
         evidence: Evidence = .none
     ) {
         (self.acceptedLanguages, self.evidence) = (acceptedLanguages, evidence)
-        self.acceptedEpoch = acceptedEpoch
-        self.revisionJump = revisionJump
-        self.activation = activation
-        self.checkInterval = checkInterval
-        self.textExpiry = textExpiry
-        self.backOff = backOff
-        self.durability = durability
+        (self.acceptedEpoch, self.revisionJump) = (acceptedEpoch, revisionJump)
+        (self.activation, self.checkInterval, self.textExpiry) = (activation, checkInterval, textExpiry)
+        (self.backOff, self.durability) = (backOff, durability)
     }
 
     /// The longest pause after a failure, whatever delay the origin names (C24).

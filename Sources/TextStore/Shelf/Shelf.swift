@@ -154,7 +154,7 @@ actor Shelf {
             try directory.make(options)
             outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
-        if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
+        if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1, replacing: records.isEmpty ? set : nil) }
         onSaved()
         return publish((records + unchanged.0).map(\.identifier), outcome, change)
     }
@@ -195,7 +195,11 @@ actor Shelf {
     }
 
     /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
-    private func confirm(_ records: [TextRecord], at date: Date) {
+    ///
+    /// - Parameter set: The set if none of its texts has changed. Its unversioned texts that wait are removed, because the origin has taken
+    ///   them back.
+    private func confirm(_ records: [TextRecord], at date: Date, replacing set: String?) {
+        let waiting = set.flatMap { pointer.pending[$0] }?.filter { $0.value.rank.version == nil }
         func change() -> Pointer.Change? {
             let active = records.filter { isActive($0, $0.identifier) }.map(\.identifier)
             return active.isEmpty ? nil : .confirmed(active, date)
@@ -204,6 +208,8 @@ actor Shelf {
             try locked { () throws(TextStoreError) in
                 catchUp()
                 if let change = change() { try step(change) }
+                // Another process may have fetched its waiting texts after this check.
+                if let set, let waiting, waiting == pointer.pending[set] { try step(.switched(dropped: [set], activated: [:])) }
             }
         } catch {
             // Without this record, the next start only checks these texts again.

@@ -228,10 +228,7 @@ public struct VersionSource: Hashable, Sendable {
         bundleFile: BundleFile? = nil, remoteFile: RemoteFile? = nil, mode: SemanticVersion.Mode = .strict,
         preReleases: PreReleases = .refused, audience: TextAudience? = nil
     ) {
-        self.audience = audience
-        self.bundleFile = bundleFile
-        self.remoteFile = remoteFile
-        self.mode = mode
-        self.preReleases = preReleases
+        (self.bundleFile, self.remoteFile) = (bundleFile, remoteFile)
+        (self.mode, self.preReleases, self.audience) = (mode, preReleases, audience)
     }
 }

@@ -58,6 +58,10 @@ struct LanguageChoiceTests {
             (["pt-PT"], ["en", "pt-BR"], ["pt-BR", "en"]), (["pt"], ["en", "pt-BR"], ["pt-BR", "en"]),
             (["pt-PT", "fr"], ["en", "fr", "pt-BR"], ["fr", "en"]), (["de"], ["en", "de-CH", "de-AT"], ["de-AT", "en"]),
             (["de"], ["en", "de"], ["de", "en"]),
+            // A dialect in the same script is better than another one.
+            (["zh-HK"], ["en", "zh-CN", "zh-TW"], ["zh-TW", "en"]), (["zh-Hant"], ["en", "zh-CN", "zh-TW"], ["zh-TW", "en"]),
+            (["zh-SG"], ["en", "zh-CN", "zh-TW"], ["zh-CN", "en"]), (["sr-Latn"], ["en", "sr-Cyrl-RS"], ["sr-Cyrl-RS", "en"]),
+            (["sr-Latn"], ["en", "sr-Cyrl-RS", "sr-Latn-RS"], ["sr-Latn-RS", "en"]), (["de-x-abcd"], ["en", "de-AT"], ["de-AT", "en"]),
         ] as [Row])
     func `T18: the preferred languages decide in their order, then a dialect, then the development language`(row: Row) throws {
         #expect(try chain(row.preferred, row.listed) == row.chain)

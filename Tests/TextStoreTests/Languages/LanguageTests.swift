@@ -145,6 +145,20 @@ struct LanguageTests {
         }
     }
 
+    @Test func `T18, T2: a registration examines the languages of new texts only, and a change of languages those of all`() async throws {
+        bench.origin.goDown()
+        let store = try await started(["de"])
+        let de = try LanguageChoice.preferred(["de"])
+        #expect(store.session.read { $0.languages?.members(for: nil).count } == 0)
+        #expect(store.session.read { $0.languages?.members(for: de).count } == 2)
+        var session = store.session.current
+        try session.register([source("privacy")])
+        #expect(session.missingMembers().map(\.identifier).sorted() == ["privacy/de", "privacy/en"])
+        #expect(session.missingMembers(for: de).count == 2)
+        try await store.register(source("privacy"))
+        #expect(try await shown(store, "privacy") == "de 1.0.0 bundle: Bundled privacy in de")
+    }
+
     @Test func `T18, I1: a snapshot describes the language that is shown`() async throws {
         bench.origin.goDown()
         let store = try await started(["fr"])

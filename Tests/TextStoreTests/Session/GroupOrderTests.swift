@@ -95,6 +95,24 @@ struct GroupOrderTests {
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 2)
     }
 
+    @Test func `T2, T7: a text that joins a set during its fetch is fetched and switched with it`() async throws {
+        bench.serve(eula: 2, privacy: 2)
+        let http = HTTPTextFetcher(deadline: hangLimit), isOpen = WatchedState(false)
+        let store = try bench.store(
+            fetcher: RevalidatingClosureFetcher { file, validator in
+                if file.url.lastPathComponent == "eula.txt" { try await isOpen.wait { $0 ? () : nil } }
+                return try await http.fetch(param: file, revalidating: validator)
+            })
+        await store.setVersionSource(bench.versions)
+        try await store.register(bench.source("eula", group: "legal"))
+        try await store.session.wait { $0.flights.isEmpty ? nil : () }
+        try await store.register(bench.source("privacy", group: "legal"))
+        isOpen.update { $0 = true }
+        let privacy = try await store.text(for: "privacy", awaiting: patient)
+        #expect(line(privacy) == "2.0.0 remote: Remote privacy 2")
+        #expect(try await store.lines() == ["2.0.0 remote: Remote terms 2", "2.0.0 remote: Remote privacy 2"])
+    }
+
     @Test func `T3: a start that raises no floor writes nothing`() async throws {
         bench.serve(eula: 2, privacy: 2)
         bench.serve("notes", "Notes")

@@ -93,6 +93,21 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
     }
 
+    @Test func `T17: a version without a digest is not confirmed while its corrected wording waits for its activation`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Published too late")
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually)).refreshed()
+        #expect(try await store.activate())
+        #expect(line(try await store.text(for: "eula", awaiting: soon)) == "2.0.0 remote: Published too late")
+        bench.serve("eula", "Remote terms 2")
+        bench.time.advance(by: .seconds(3600))
+        let text = try await store.text(for: "eula", awaiting: soon)
+        #expect(text.text == "Published too late" && text.staleSince != nil && text.fallbackReason?.code == .notActivated)
+        #expect(try await store.activate())
+        let next = try await store.text(for: "eula", awaiting: soon)
+        #expect(line(next) == "2.0.0 remote: Remote terms 2" && next.staleSince == nil)
+    }
+
     @Test func `T17: an unversioned text whose newer wording waits for its activation is not confirmed`() async throws {
         bench.serve("eula", "Remote terms")
         let store = try bench.store(policy: TextStorePolicy(activation: .manually))
@@ -118,6 +133,26 @@ struct ConfirmationTests {
             let text = try await store.text(for: bench.notes, awaiting: soon)
             #expect(text.text == "Notes 1" && text.fallbackReason?.code == (activation == .manually ? .notActivated : nil))
         }
+    }
+
+    @Test(arguments: [nil, "legal"])
+    func `T17, T9: a wording that the origin takes back while it waits is not activated`(group: String?) async throws {
+        var sources = [bench.notes, bench.source("eula")]
+        for index in sources.indices { sources[index].group = group }
+        bench.serve("eula", "Remote terms")
+        for (activation, wording) in [(TextStorePolicy.Activation.immediately, "Notes 1"), (.manually, "Notes 2"), (.manually, "Notes 1")] {
+            bench.serve("notes", wording)
+            bench.time.advance(by: .seconds(3600))
+            let store = try bench.store(policy: TextStorePolicy(activation: activation, textExpiry: .seconds(3600)))
+            try await store.register(sources)
+            let text = try await store.text(for: bench.notes, awaiting: soon)
+            #expect(text.text == "Notes 1" && text.fallbackReason?.code == (wording == "Notes 2" ? .notActivated : nil))
+            #expect(await store.shelf.pointer.pending.isEmpty == (wording == "Notes 1"))
+        }
+        let store = try bench.store()
+        try await store.register(sources)
+        #expect(try await !store.activate())
+        #expect(try await store.text(for: bench.notes).text == "Notes 1")
     }
 
     @Test func `T17: a check that failed before the start confirms nothing`() async throws {

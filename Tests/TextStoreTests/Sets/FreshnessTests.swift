@@ -100,6 +100,20 @@ struct FreshnessTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == count, "one revalidation is enough")
     }
 
+    @Test func `T4: a damaged text is fetched again, even if older bytes of its version are still there`() async throws {
+        bench.serve(eula: 2)
+        bench.serve("eula", "Old terms")
+        let store = try await bench.started().refreshed()
+        bench.serve("eula", "New terms")
+        bench.time.shiftDate(by: .seconds(1))
+        try await store.refresh()
+        #expect(line(try await store.text(for: "eula")) == "2.0.0 remote: New terms")
+        try bench.place.damageRecord(of: "New terms")
+        let next = try await bench.started()
+        #expect(line(try await next.text(for: "eula", awaiting: patient)) == "2.0.0 remote: New terms")
+        #expect(bench.events.faults.contains { $0.code == .damagedFile })
+    }
+
     @Test func `T4: a text with a digest is not revalidated`() async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256("Remote terms 2"))"}}}"#)
         bench.serve("eula", "Remote terms 2")
