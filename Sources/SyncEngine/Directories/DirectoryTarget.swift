@@ -177,10 +177,12 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 defer { rest = nil }
                 return rest?.map { entry in
                     let isForeign = entry.version == nil && !entry.isTorn
-                    let isComparable = isForeign && !entry.isUnreadable && (mayRemove || isRebuilding)
-                    return LocalEntry(
+                    let isComparable = isForeign && !entry.isUnreadable && isRebuilding
+                    var local = LocalEntry<Item>(
                         entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !isComparable,
-                        isForeign: isForeign && (!mayRemove || entry.isUnreadable))
+                        isForeign: isForeign)
+                    local.isRemovable = isForeign && !entry.isUnreadable && mayRemove
+                    return local
                 }
             }
         }
