@@ -70,10 +70,14 @@ extension TargetSession {
                 guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
                 inside.append(path)
             }
+            let path = PathKey(String(prefix.dropLast()))
             // An empty directory was created by a user, because a sync leaves none.
             if isEmpty {
-                let path = String(prefix.dropLast()).shownSafely
-                throw SyncError.taken(key, by: "a directory has this name, and “\(path)” is empty, so no sync has created it")
+                throw SyncError.taken(
+                    key, by: "a directory has this name, and “\(path.shownSafely)” is empty, so no sync has created it")
+            }
+            if places.named.withLock({ $0.contains(path) }) {
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” stays even without files")
             }
             return inner
         } refuse: { path, error in
