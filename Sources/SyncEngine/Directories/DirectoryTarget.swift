@@ -188,11 +188,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 defer { rest = nil }
                 return rest?.map { entry in
                     let isForeign = entry.version == nil && !entry.isTorn
-                    let isComparable = isForeign && !entry.isUnreadable && isRebuilding
+                    let isReadable = isForeign && !entry.isUnreadable
                     var local = LocalEntry<Item>(
-                        entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !isComparable,
-                        isForeign: isForeign)
-                    local.isRemovable = isForeign && !entry.isUnreadable && mayRemove
+                        entry.path, version: entry.version, byteCount: Int64(entry.size),
+                        isEdited: entry.isEdited && !(isReadable && isRebuilding), isForeign: isForeign)
+                    local.isRemovable = isReadable && mayRemove
                     return local
                 }
             }

@@ -70,14 +70,11 @@ extension TargetSession {
                 guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
                 inside.append(path)
             }
-            let path = PathKey(String(prefix.dropLast()))
             // An empty directory was created by a user, because a sync leaves none.
-            if isEmpty {
-                throw SyncError.taken(
-                    key, by: "a directory has this name, and “\(path.shownSafely)” is empty, so no sync has created it")
-            }
-            if places.named.withLock({ $0.contains(path) }) {
-                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” stays even without files")
+            let path = PathKey(String(prefix.dropLast()))
+            if isEmpty || places.named.withLock({ $0.contains(path) }) {
+                let reason = isEmpty ? "is empty, so no sync has created it" : "stays even without files"
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” \(reason)")
             }
             return inner
         } refuse: { path, error in
