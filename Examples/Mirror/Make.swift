@@ -73,7 +73,14 @@ enum Make {
                     Show.complain("left out \(path): its name is not UTF-8")
                     continue
                 }
-                if !filter.excludes(path) { paths.append(path) }
+                if !filter.excludes(path) {
+                    // A target refuses such a path, for a control character for example, and its passes would stay incomplete.
+                    guard FileMetadata.isInside("x", at: path) else {
+                        Show.complain("left out \(path): no list can contain its path")
+                        continue
+                    }
+                    paths.append(path)
+                }
                 let kind = try entry.kind == .unknown ? listing.status(of: entry)?.kind : entry.kind
                 if kind == .directory, !filter.excludes(path + "/") { inner.append(entry.name) }
             }

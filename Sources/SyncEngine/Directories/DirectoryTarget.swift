@@ -60,8 +60,20 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var session: TargetSession?
         /// The marks of passes that failed to begin and have not ended yet.
         var failedBegins: [Set<PassMark>] = []
-        /// Files and directories that the last inventory had no permission to read.
+        /// The unreadable paths of the pass.
         var unreadable: [PathKey: any Error] = [:]
+    }
+
+    /// Files and directories that the calling pass or plan had no permission to read. A plan beside a pass keeps its own.
+    private var unreadable: [PathKey: any Error] {
+        get {
+            guard let plan = DryRun.current else { return state.withLock { $0.unreadable } }
+            return plan.kept.withLock { $0[ObjectIdentifier(self)] } as? [PathKey: any Error] ?? [:]
+        }
+        set {
+            guard let plan = DryRun.current else { return state.withLock { $0.unreadable = newValue } }
+            plan.kept.withLock { $0[ObjectIdentifier(self)] = newValue }
+        }
     }
 
     var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
@@ -153,8 +165,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             of: root, journal: journal, folding: try knownFolding(), keepsForeign: foreignFiles == .keep,
             acceptsLoss: layers.verification.readsAll, probe: probe)
         let denied = try await verifyContents(of: &scan, journal, in: root)
-        let unreadable = scan.unreadable
-        state.withLock { $0.unreadable = unreadable }
+        unreadable = scan.unreadable
         // With a session, the journal keeps changing, and a second reference would make each change copy it.
         let shown = session == nil ? journal : nil
         // An unmounted directory looks empty, but its items are not missing.
@@ -177,14 +188,16 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 defer { rest = nil }
                 return rest?.map { entry in
                     let isForeign = entry.version == nil && !entry.isTorn
-                    let isComparable = isForeign && !entry.isUnreadable && (mayRemove || isRebuilding)
-                    return LocalEntry(
-                        entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !isComparable,
-                        isForeign: isForeign && (!mayRemove || entry.isUnreadable))
+                    let isReadable = isForeign && !entry.isUnreadable
+                    var local = LocalEntry<Item>(
+                        entry.path, version: entry.version, byteCount: Int64(entry.size),
+                        isEdited: entry.isEdited && !(isReadable && isRebuilding), isForeign: isForeign)
+                    local.isRemovable = isReadable && mayRemove
+                    return local
                 }
             }
         }
-        inventory.skipped = (unreadable.sorted { $0.key < $1.key } + denied).map { path, error in
+        inventory.skipped = (scan.unreadable.sorted { $0.key < $1.key } + denied).map { path, error in
             SyncRefusal(path, because: SyncError.unreadable(path, underlyingError: error))
         }
         inventory.skipped += scan.unremovable.sorted { $0.path < $1.path }.map {
@@ -206,7 +219,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var refused: [SyncRefusal<PathKey>] = []
         var clashes = NameClashes(try knownFolding())
         let keys = Set(items.lazy.map(\.key))
-        let unreadable = state.withLock { $0.unreadable }
+        let unreadable = unreadable
         for item in items {
             do {
                 let path = try RelativePath(item.key)
@@ -248,7 +261,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let wanted = item.byteCount.map { $0 == local.byteCount } ?? true ? Self.digest(of: item) : nil
         guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // `refusals(among:)` reports the reason.
         else { return true }
-        if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
+        if unreadable.cause(of: local.key) != nil { return true }
         let session = callingSession
         guard var current = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         do {
@@ -272,7 +285,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             return true
         } catch  where error.isDenial {
             // The error concerns one item, and `refusals(among:)` reports it; the others continue.
-            state.withLock { $0.unreadable[local.key] = error }
+            unreadable[local.key] = error
             return true
         }
     }

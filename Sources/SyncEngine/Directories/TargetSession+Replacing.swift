@@ -71,9 +71,10 @@ extension TargetSession {
                 inside.append(path)
             }
             // An empty directory was created by a user, because a sync leaves none.
-            if isEmpty {
-                let path = String(prefix.dropLast()).shownSafely
-                throw SyncError.taken(key, by: "a directory has this name, and “\(path)” is empty, so no sync has created it")
+            let path = PathKey(String(prefix.dropLast()))
+            if isEmpty || places.named.withLock({ $0.contains(path) }) {
+                let reason = isEmpty ? "is empty, so no sync has created it" : "stays even without files"
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” \(reason)")
             }
             return inner
         } refuse: { path, error in

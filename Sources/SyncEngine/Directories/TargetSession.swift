@@ -337,6 +337,8 @@ final class TargetSession: Sendable {
                 state.journal.unfinished != nil && !state.journal.records.isEmpty && state.openCount <= 0
             }
             if isEqual { try write([.rebuilt]) }
+            // A pass that downloads nothing has discarded no parts. Those that cannot be removed now are left to the next pass.
+            if places.mayHaveMemories.withLock({ $0 }), state.withLock({ $0.openCount <= 0 }) { try? prune(keeping: []) }
         }
         let power = places.durability == .power && !isFlushed
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.

@@ -157,7 +157,8 @@ extension SavedList {
             stream.yield(text)
             stream.finish()
         }
-        var list = StreamedSource<Item> { ListBytes(pieces, length: nil) }
+        // The limits of the list were applied before it was saved.
+        var list = StreamedSource<Item>(itemLimit: .max) { ListBytes(pieces, length: nil) }
         list.byteLimit = .max
         var reading = ListReading(reader: list.makeReader(), board: nil)
         items = []

@@ -12,8 +12,13 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     /// Whether the item was edited locally since its download; `localEdits` decides what happens to it.
     public var isEdited: Bool
 
-    /// Whether no sync has installed the item. It is never removed, and replaced only if the source has an item with its key.
+    /// Whether no sync has installed the item. It is replaced only if the source has an item with its key, and never removed.
+    ///
+    /// ``ForeignFiles/remove`` is the exception.
     public var isForeign: Bool
+
+    /// Whether the item is removed if the source lacks it, although it is foreign.
+    var isRemovable = false
 
     /// Creates an entry; each parameter sets the property of its name.
     public init(_ key: Item.Key, version: Item.Version?, byteCount: Int64? = nil, isEdited: Bool = false, isForeign: Bool = false) {

@@ -41,12 +41,12 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 
     mutating func gone(_ entry: LocalEntry<Item>) {
         // A foreign entry does not belong to the local side.
-        if entry.isForeign {
+        if entry.isForeign, !entry.isRemovable {
             plan.foreignCount += 1
             return
         }
         plan.localCount += 1
-        guard entry.isEdited else {
+        guard entry.isEdited, !entry.isRemovable else {
             plan.removals.append(SyncPlan.Removal(local: entry, reason: .notInSource))
             return
         }

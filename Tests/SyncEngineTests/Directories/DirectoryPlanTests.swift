@@ -70,4 +70,20 @@ struct DirectoryPlanTests {
         try await bench.sync()
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
+
+    @Test func `S4, S5: a plan made during a pass does not let the pass replace a file that it cannot read`() async throws {
+        try bench.write("mine", "kept")
+        bench.onStep { if $0 == .reads("kept") { throw diskError(.EACCES) } }
+        let target = bench.target()
+        let item = ListedFile(path: "kept", sha256: digest("kept"), byteCount: 4)
+        try await target.syncWillBegin()
+        _ = try await target.localInventory()
+        let entry = LocalEntry<ListedFile>("kept", version: nil, byteCount: 4, isEdited: true, isForeign: true)
+        #expect(try await target.shouldUpdate(item, over: entry))
+        // The plan has another list, and does not read the file.
+        bench["kept"] = nil
+        #expect(try await OneWaySynchronizer(processor: target).plan().refusals.isEmpty)
+        #expect(try await target.refusals(among: [item]).count == 1)
+        await target.syncDidEnd(SyncReport(pass: 1))
+    }
 }

@@ -169,6 +169,20 @@ struct DirectoryTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: bench.url.appending(path: ".storehouse/parts").path).isEmpty)
     }
 
+    @Test func `S10: a part of a file that has left the list is discarded, even by a pass that changes nothing`() async throws {
+        try await bench.sync()
+        let parts = bench.url.appending(path: ".storehouse/parts").path
+        bench["big"] = String(repeating: "x", count: 100_000)
+        bench.origin.withLock { $0.breaks["big"] = 60_000 }
+        _ = await syncError { try await bench.sync() }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: parts).count == 2)
+        bench["big"] = nil
+        #expect(try await OneWaySynchronizer(processor: bench.target()).plan().isEmpty)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: parts).count == 2, "a plan changes nothing")
+        #expect(try await bench.sync().unchangedCount == 3)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: parts).isEmpty)
+    }
+
     @Test(arguments: ["tag", "version"])
     func `S10: a changed origin restarts a transfer`(what: String) async throws {
         bench["big"] = String(repeating: "x", count: 100_000)

@@ -91,6 +91,20 @@ struct FirstRunTests {
         #expect(try await synchronizer(bench, foreignFiles: .remove).sync().removedCount == 1)
     }
 
+    @Test(arguments: [LocalEdits.overwrite, .keepLocal])
+    func `S15, S18: a file of the user with a listed name stays an edit where foreign files are removed`(edits: LocalEdits) async throws {
+        let bench = try bench(own: 0, listed: 3)
+        try await synchronizer(bench, foreignFiles: .remove).sync()
+        for path in ["d/new", "own"] { try bench.write("mine", path) }
+        bench["d/new"] = "listed"
+        let report = try await synchronizer(bench, edits, foreignFiles: .remove).sync()
+        #expect(report.localEdits.map(\.description) == ["d/new"])
+        #expect(report.removedCount == 1 && !bench.exists("own"))
+        #expect(try bench.files["d/new"] == (edits == .keepLocal ? "mine" : "listed"))
+        // An edit is reported as long as it is there.
+        #expect(try await synchronizer(bench, edits, foreignFiles: .remove).sync().localEdits.count == (edits == .keepLocal ? 1 : 0))
+    }
+
     @Test(arguments: [false, true])
     func `S18: a first pass without downloads is no complete one, so the next pass removes none of the user's files`(
         isLost: Bool

@@ -334,6 +334,20 @@ struct MetadataTests {
         #expect(try status("cache")?.kind == .directory && status("tmp") == nil)
     }
 
+    @Test func `S4, S27: a directory that stays is not emptied for a file of its name`() async throws {
+        try await sync([file("d/b", "2"), directory("d"), file("z", "z")])
+        bench.origin.withLock { $0.contents["d"] = "file" }
+        let files = [file("d", "file"), file("z", "z")]
+        // Without the option, the directory that the first pass has made stays.
+        for _ in 0..<2 {
+            let error = await syncError { try await sync(files, []) }
+            #expect(codes(error) == [.nameTaken] && error?.report?.pendingRemovals.count == 1)
+            #expect(try contents == ["d/b": "2", "z": "z"])
+        }
+        #expect(try await sync(files).addedCount == 1)
+        #expect(try contents == ["d": "file", "z": "z"])
+    }
+
     @Test func `S21, S27: a directory that a pattern excludes without a slash stays, even if its last file leaves the list`() async throws {
         try await sync([file("d/b", "2"), directory("d"), directory("inbox"), file("z", "z")])
         publish([file("z", "z"), directory("inbox")])

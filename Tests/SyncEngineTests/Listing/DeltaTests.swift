@@ -110,6 +110,20 @@ struct DeltaTests {
         #expect(origin.takeRequests() == ["full", "since 1"])
     }
 
+    @Test func `S26: a list with an item of more than a mebibyte is saved like any other`() async throws {
+        origin.publish(["a": "1"])
+        bench.origin.withLock { $0.contents = ["a": "1"] }
+        for expected in ["full", "since 1"] {
+            let synchronizer = synchronizer { [origin] in
+                var (list, token) = origin.full()
+                for index in list.items.indices { list.items[index].url = String(repeating: "x", count: 2 << 20) }
+                return (list, token)
+            }
+            try await synchronizer.sync()
+            #expect(origin.takeRequests() == [expected])
+        }
+    }
+
     @Test func `S26: an expired token means a whole list, and so does every pass of a number`() async throws {
         try await sync(["a": "1"])
         origin.state.withLock { $0.expired = ["1"] }

@@ -138,6 +138,7 @@ struct MirrorMakeTests {
 
     @Test func `mirror make does not read an excluded directory, and names the files that no list can contain`() async throws {
         try published.write("five", ".Storehouse/own")
+        for name in ["line\nend", "bell\u{7}/file", "bell\u{7}.tmp"] { try published.write("no client would accept it", name) }
         let closed = published.url.appending(path: "closed")
         try published.write("six", "closed/file")
         try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(closed))
@@ -147,6 +148,8 @@ struct MirrorMakeTests {
         #endif
         let made = try await runMirror(["make", path(published.url), "--exclude", "/closed/", "--exclude", "*.tmp"])
         #expect(made.code == 0 && made.output.contains("{\"count\":3}"), "\(made.output)")
+        #expect(made.output.contains(#"left out line\u{A}end: no list"#) && made.output.contains(#"left out bell\u{7}:"#), "\(made.output)")
+        #expect(!made.output.contains(".tmp"), "an excluded file needs no mention: \(made.output)")
         #if os(Linux)
         #expect(made.output.contains("its name is not UTF-8"), "\(made.output)")
         #endif
