@@ -234,6 +234,25 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .closed)
     }
 
+    @Test(arguments: [nil, Advising(failureKind: .permanent, allowsStale: false) as (any Error)?])
+    func `C20: a response to a trial closes the breaker even after another trial has begun`(_ error: (any Error)?) async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        test.script.hold()
+        let first = Task { try await test.fetch() }
+        try await test.script.started(count: 4)
+        test.time.advance(by: .seconds(30))
+        let second = Task { try await test.fetch() }
+        try await test.script.started(count: 5)
+        try await test.script.answer(4, with: error.map { .failure($0) } ?? .success(1))
+        _ = await first.result
+        #expect(test.breaker.state == .closed)
+        // The later trial is of an older state now.
+        try await test.script.answer(5, with: .failure(Offline()))
+        _ = await second.result
+        #expect(test.breaker.state == .closed)
+    }
+
     @Test(arguments: [nil, Offline() as (any Error)?])
     func `C20: the end of a fetch that began before the last change has no effect`(_ error: (any Error)?) async throws {
         let test = Guarded()
