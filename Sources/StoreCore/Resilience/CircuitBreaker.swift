@@ -148,11 +148,12 @@ public final class CircuitBreaker: Sendable {
     }
 
     /// Changes the machine, and resumes the observers if its state has changed.
-    private func update<Result: Sendable>(_ body: (inout CircuitMachine) -> Result) -> Result {
+    fileprivate func update<Result: Sendable>(_ body: (inout CircuitMachine, _ now: MonotonicInstant) -> Result) -> Result {
+        let now = time.now
         let (result, observers, _) = guarded.withLock { guarded in
             // The older machine leaves the lock with its failure, because the errors are the user's.
             let before = guarded.machine
-            let result = body(&guarded.machine)
+            let result = body(&guarded.machine, now)
             return (result, guarded.machine.epoch == before.epoch ? [] : Array(guarded.observers.values), before)
         }
         for observer in observers { observer.yield() }
@@ -174,16 +175,6 @@ public final class CircuitBreaker: Sendable {
             for observer in guarded.withLock({ Array($0.observers.values) }) { observer.yield() }
         }
     }
-
-    fileprivate func admit() throws -> CircuitMachine.Epoch {
-        let now = time.now
-        return try update { $0.fetchRequested(at: now) }.get()
-    }
-
-    fileprivate func fetchEnded(_ epoch: CircuitMachine.Epoch, _ outcome: FetchOutcome) {
-        let now = time.now
-        update { $0.fetchEnded(epoch, outcome, at: now) }
-    }
 }
 
 @available(*, unavailable)
@@ -196,8 +187,8 @@ extension Origin {
     /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
     public func guarded(by breaker: CircuitBreaker) -> DecoratedOrigin<Self> {
         DecoratedOrigin(self) { _ in
-            let epoch = try breaker.admit()
-            return { breaker.fetchEnded(epoch, $0) }
+            let epoch = try breaker.update { $0.fetchRequested(at: $1) }.get()
+            return { outcome in breaker.update { $0.fetchEnded(epoch, outcome, at: $1) } }
         }
     }
 }
