@@ -118,7 +118,7 @@ struct GateCommandTests {
         arguments: [
             ["--url"], ["--url", "texts"], ["--url", "ftp://example.com"], ["--accept", "--withdraw"], ["--key", "public.pem"],
             ["--bundle", "texts"], ["--url", "https://example.com", "--fresh"], ["--export"], ["--export", "--accept"], ["accept"],
-            ["--text", "eula"], ["--app", "new"], ["--language", "de_AT"], ["--language", ","],
+            ["--text", "eula"], ["--app", "new"], ["--language", "de_AT"], ["--language", ","], ["--state", ""],
         ])
     func `T13: wrong usage of the gate is refused before it opens`(arguments: [String]) {
         #expect(throws: Mistake.self) { try GateCommand(arguments) }
