@@ -67,7 +67,8 @@ struct CircuitBreakerTests {
         let test = Guarded()
         for _ in 1...10 { await test.end(Advising(failureKind: .permanent, allowsStale: false)) }
         await test.end(Offline(), Offline())
-        for _ in 1...10 { await test.end(CancellationError(), FetchError(.failedRecently, "a memory below")) }
+        let others: [any Error] = [CancellationError(), FetchError(.failedRecently, "a memory below"), StoreError(.closed, "signed out")]
+        for error in others + others + others { await test.end(error) }
         #expect(test.breaker.state == .closed)
         await test.end(Advising(failureKind: .fatal))
         #expect(test.breaker.state == .open)

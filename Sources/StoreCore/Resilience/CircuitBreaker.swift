@@ -21,7 +21,7 @@ public import StoreCore
 ///   beside it, and at most three.
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
-/// permanent failure that allows stale content, such as status 500, counts as a failure. A canceled fetch does not count.
+/// permanent failure that allows stale content, such as status 500, counts as a failure. Fetches of closed stores and canceled ones do not.
 ///
 /// <doc:OnAServer> puts a breaker in front of an upstream.
 public final class CircuitBreaker: Sendable {
@@ -193,8 +193,8 @@ extension Origin {
     }
 }
 
-/// The state machine of a circuit breaker (C20). Each change of the state and each trial begins an epoch; the end of a fetch of an older epoch
-/// is ignored, except the response to an earlier trial.
+/// The state machine of a circuit breaker (C20). Each change of the state and each trial begins an epoch. The end of a fetch of an older
+/// epoch is ignored, except the response to an earlier trial.
 struct CircuitMachine: Sendable {
     typealias Epoch = UInt64
 
