@@ -10,7 +10,7 @@ enum Fleet {
         var arguments = Array(CommandLine.arguments.dropFirst())
         do {
             switch arguments.first {
-            case "origin":
+            case "origin" where arguments.count == 2:
                 try await FleetOrigin.run(log: arguments[1])
             case "worker":
                 try await Worker(Array(arguments.dropFirst())).run()
@@ -25,12 +25,16 @@ enum Fleet {
                 exit(isPassed ? 0 : 1)
             }
         } catch let mistake as FleetOptions.Mistake {
-            say("\(mistake)\n\n\(FleetOptions.usage)")
+            complain("\(mistake); see fleet --help")
             exit(64)
         } catch {
-            say("fleet: \(error)")
+            complain("\(error)")
             exit(2)
         }
+    }
+
+    private static func complain(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data("fleet: \(text)\n".utf8))
     }
 }
 
@@ -104,7 +108,7 @@ struct FleetOptions {
             case "--writes": writes = try value("--writes", in: 1...100_000_000)
             case "--plain": isPlain = true
             case "--help", "-h": helps = true
-            case let other: throw Mistake(description: "unknown argument \(other)")
+            case let other: throw Mistake(description: "unknown option \(other)")
             }
         }
     }

@@ -5,7 +5,7 @@ import Trials
 
 /// The origin: a process of its own, which counts the fetches of all workers.
 enum FleetOrigin {
-    /// Serves until the process is killed; appends a line for each fetch to the log.
+    /// Serves until the supervisor ends and the standard input with it; appends a line for each fetch to the log.
     static func run(log: String) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/items/:key") { request in
@@ -13,6 +13,6 @@ enum FleetOrigin {
             return .json(Item(value: 0)).misbehaving(.delayHead(by: .milliseconds(20)))
         }
         say("\(origin.port)")
-        while true { try await Task.sleep(for: .seconds(3600)) }
+        for await _ in FigureProcess.commands() {}
     }
 }

@@ -30,7 +30,7 @@ final class Worker: Sendable {
 
     init(_ arguments: [String]) throws {
         guard arguments.count == 7, let number = Int(arguments[0]), let start = Double(arguments[4]), let seconds = Double(arguments[5])
-        else { throw FleetOptions.Mistake(description: "only fleet itself starts a worker; start fleet without the argument worker") }
+        else { throw FleetOptions.Mistake(description: "only fleet itself starts a worker; leave out the argument worker") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
         let counters = Counters(number)
         self.counters = counters

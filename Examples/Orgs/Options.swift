@@ -50,7 +50,7 @@ struct Options {
     init(_ arguments: some Sequence<String>) throws {
         var rest = Array(arguments)[...]
         func value(of option: String) throws -> String {
-            guard let value = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
+            guard let value = rest.popFirst(), !value.isEmpty else { throw Mistake(description: "\(option) needs a value") }
             return value
         }
         func number(of option: String) throws -> Int {

@@ -66,7 +66,7 @@ struct GateCommand {
     init(_ arguments: [String]) throws {
         var rest = arguments[...], actions: [Action] = []
         func value(of option: String) throws -> String {
-            guard let value = rest.popFirst(), !value.hasPrefix("--") else { throw Mistake("\(option) needs a value") }
+            guard let value = rest.popFirst(), !value.isEmpty, !value.hasPrefix("--") else { throw Mistake("\(option) needs a value") }
             return value
         }
         while let argument = rest.popFirst() {

@@ -95,6 +95,6 @@ struct Screen {
         try? FileHandle.standardError.write(contentsOf: Data((console.wrapped("terms: \(safe(text))") + "\n").utf8))
     }
 
-    /// Writes a text. The gate goes on if a reader such as `head` has closed the output.
+    /// Writes a text. The gate goes on if the output is closed.
     func write(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(console.wrapped(text).utf8)) }
 }

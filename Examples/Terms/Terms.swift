@@ -6,6 +6,8 @@ import TextStore
 @main
 struct Terms {
     static func main() async {
+        // A reader such as `head` may close the output before an acceptance is saved.
+        signal(SIGPIPE, SIG_IGN)
         var arguments = Array(CommandLine.arguments.dropFirst())
         let screen = Screen(isPlain: arguments.contains("--plain"))
         arguments.removeAll { $0 == "--plain" }

@@ -30,7 +30,11 @@ struct ScreenTests {
         await #expect(throws: StoreError.self) { try await screens.user("ada") }
     }
 
-    @Test(arguments: ["", "..", "../b", ".", "a b", "ftp://a", "https://a?b"])
+    @Test func `an empty directory is refused, because it would be the current one`() {
+        #expect { try Options(["--directory", "", "--fresh"]) } throws: { "\($0)" == "--directory needs a value" }
+    }
+
+    @Test(arguments: ["..", "../b", ".", "a b", "ftp://a", "https://a?b"])
     func `a host that could be a path is refused`(host: String) {
         #expect { try Options(["--host", host]) } throws: { "\($0)".hasPrefix("--host \(host): must be a host") }
     }

@@ -67,7 +67,8 @@ struct CircuitBreakerTests {
         let test = Guarded()
         for _ in 1...10 { await test.end(Advising(failureKind: .permanent, allowsStale: false)) }
         await test.end(Offline(), Offline())
-        for _ in 1...10 { await test.end(CancellationError(), FetchError(.failedRecently, "a memory below")) }
+        let others: [any Error] = [CancellationError(), FetchError(.failedRecently, "a memory below"), StoreError(.closed, "signed out")]
+        for error in others + others + others { await test.end(error) }
         #expect(test.breaker.state == .closed)
         await test.end(Advising(failureKind: .fatal))
         #expect(test.breaker.state == .open)
@@ -231,6 +232,25 @@ struct CircuitBreakerTests {
         #expect(test.breaker.state == .halfOpen)
         try await test.script.answer(5, with: .success(1))
         try await second.value
+        #expect(test.breaker.state == .closed)
+    }
+
+    @Test(arguments: [nil, Advising(failureKind: .permanent, allowsStale: false) as (any Error)?])
+    func `C20: a response to a trial closes the breaker even after another trial has begun`(_ error: (any Error)?) async throws {
+        let test = Guarded()
+        await test.openAndHold()
+        test.script.hold()
+        let first = Task { try await test.fetch() }
+        try await test.script.started(count: 4)
+        test.time.advance(by: .seconds(30))
+        let second = Task { try await test.fetch() }
+        try await test.script.started(count: 5)
+        try await test.script.answer(4, with: error.map { .failure($0) } ?? .success(1))
+        _ = await first.result
+        #expect(test.breaker.state == .closed)
+        // The later trial is of an older state now.
+        try await test.script.answer(5, with: .failure(Offline()))
+        _ = await second.result
         #expect(test.breaker.state == .closed)
     }
 

@@ -16,11 +16,12 @@ public import StoreCore
 /// - **Closed**: every fetch reaches the origin. After the given number of consecutive failures within the given time, the breaker opens.
 /// - **Open**: fetches throw a ``FetchError`` of code ``FetchError/Code/circuitOpen`` at once, with the remaining time as its `retryAfter`.
 /// - **Half-open**: after the hold time, the next fetch is the trial, and all others are refused. A response to the trial closes the
-///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time. If it
-///   waits for a fetch that the breaker refuses, a later trial has that fetch beside it, and at most three.
+///   breaker. A failure opens it for the hold time again. If the trial does not end, another trial may begin after the hold time; the
+///   first response to either closes the breaker. If a trial waits for a fetch that the breaker refuses, a later trial has that fetch
+///   beside it, and at most three.
 ///
 /// A permanent failure (``FailureAdvising``), such as a missing key, concerns only its key, so it counts as a response of the origin. A
-/// permanent failure that allows stale content, such as status 500, counts as a failure. A canceled fetch does not count.
+/// permanent failure that allows stale content, such as status 500, counts as a failure. Fetches of closed stores and canceled ones do not.
 ///
 /// <doc:OnAServer> puts a breaker in front of an upstream.
 public final class CircuitBreaker: Sendable {
@@ -147,11 +148,12 @@ public final class CircuitBreaker: Sendable {
     }
 
     /// Changes the machine, and resumes the observers if its state has changed.
-    private func update<Result: Sendable>(_ body: (inout CircuitMachine) -> Result) -> Result {
+    fileprivate func update<Result: Sendable>(_ body: (inout CircuitMachine, _ now: MonotonicInstant) -> Result) -> Result {
+        let now = time.now
         let (result, observers, _) = guarded.withLock { guarded in
             // The older machine leaves the lock with its failure, because the errors are the user's.
             let before = guarded.machine
-            let result = body(&guarded.machine)
+            let result = body(&guarded.machine, now)
             return (result, guarded.machine.epoch == before.epoch ? [] : Array(guarded.observers.values), before)
         }
         for observer in observers { observer.yield() }
@@ -173,16 +175,6 @@ public final class CircuitBreaker: Sendable {
             for observer in guarded.withLock({ Array($0.observers.values) }) { observer.yield() }
         }
     }
-
-    fileprivate func admit() throws -> CircuitMachine.Epoch {
-        let now = time.now
-        return try update { $0.fetchRequested(at: now) }.get()
-    }
-
-    fileprivate func fetchEnded(_ epoch: CircuitMachine.Epoch, _ outcome: FetchOutcome) {
-        let now = time.now
-        update { $0.fetchEnded(epoch, outcome, at: now) }
-    }
 }
 
 @available(*, unavailable)
@@ -195,13 +187,14 @@ extension Origin {
     /// - Returns: The guarded fetcher, which throws a ``FetchError`` of code ``FetchError/Code/circuitOpen`` for each refused fetch.
     public func guarded(by breaker: CircuitBreaker) -> DecoratedOrigin<Self> {
         DecoratedOrigin(self) { _ in
-            let epoch = try breaker.admit()
-            return { breaker.fetchEnded(epoch, $0) }
+            let epoch = try breaker.update { $0.fetchRequested(at: $1) }.get()
+            return { outcome in breaker.update { $0.fetchEnded(epoch, outcome, at: $1) } }
         }
     }
 }
 
-/// The state machine of a circuit breaker (C20). Each change of the state begins an epoch; the end of a fetch of an older epoch is ignored.
+/// The state machine of a circuit breaker (C20). Each change of the state and each trial begins an epoch. The end of a fetch of an older
+/// epoch is ignored, except the response to an earlier trial.
 struct CircuitMachine: Sendable {
     typealias Epoch = UInt64
 
@@ -217,6 +210,8 @@ struct CircuitMachine: Sendable {
     let window: Duration
     let hold: Duration
     private(set) var epoch: Epoch = 0
+    /// The epoch of the first trial since the last opening.
+    private(set) var firstTrial: Epoch = 0
     private(set) var phase = Phase.closed([])
     /// The failure that opened the breaker.
     private(set) var failure: (any Error)?
@@ -247,6 +242,7 @@ struct CircuitMachine: Sendable {
             (extraFetches, running) = (extraFetches - 1, running + 1)
             return .success(epoch)
         case .open, .halfOpen:
+            if opening != nil { firstTrial = epoch + 1 }
             move(to: .halfOpen(trialUntil: now.advanced(by: hold)))
             running = 1
             return .success(epoch)
@@ -260,22 +256,25 @@ struct CircuitMachine: Sendable {
     }
 
     mutating func fetchEnded(_ fetchEpoch: Epoch, _ outcome: FetchOutcome, at now: MonotonicInstant) {
-        guard fetchEpoch == epoch else { return }
+        var outcome = outcome
+        if case .failed(let error) = outcome, !error.isAboutTheOrigin { outcome = .responded }
         switch (phase, outcome) {
-        case (.closed(let failures), .failed(let error)) where error.isAboutTheOrigin:
+        // Even the response to an earlier trial. Otherwise an origin that is slower than the hold time would not close the breaker.
+        case (.halfOpen, .responded) where fetchEpoch >= firstTrial: move(to: .closed([]))
+        case _ where fetchEpoch != epoch: break
+        case (.closed(let failures), .failed(let error)):
             let failures = (failures + [now]).suffix(limit).filter { $0.duration(to: now) <= window }
             failure = error
             if failures.count < limit { phase = .closed(failures) } else { move(to: .open(until: now.advanced(by: hold))) }
-        case (.halfOpen, .failed(let error)) where error.isAboutTheOrigin:
+        case (.halfOpen, .failed(let error)):
             failure = error
             move(to: .open(until: now.advanced(by: hold)))
-        case (.closed, .responded), (.closed, .failed): phase = .closed([])
-        case (.halfOpen, .responded), (.halfOpen, .failed): move(to: .closed([]))
+        case (.closed, .responded): phase = .closed([])
         case (.halfOpen, .unknown(let isOpen)):
             if isOpen { extraFetches = min(extraFetches + 1, 3) }
             running -= 1
             if running == 0 { phase = .halfOpen(trialUntil: nil) }
-        case (.closed, .unknown), (.open, _): break
+        case (.closed, .unknown), (.open, _), (.halfOpen, .responded): break
         }
     }
 

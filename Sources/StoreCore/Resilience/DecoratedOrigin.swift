@@ -144,7 +144,7 @@ typealias FetchRule<Param: Hashable & Sendable> = @Sendable (_ request: OriginRe
 enum FetchOutcome: Sendable {
     case responded
     case failed(any Error)
-    /// The fetch was canceled, or refused by another rule, such as an open breaker. It says nothing about the origin.
+    /// The fetch was canceled or needs a closed store, or another rule has refused it. It says nothing about the origin.
     case unknown(isOpen: Bool)
 
     init(_ error: any Error) {
@@ -155,7 +155,8 @@ enum FetchOutcome: Sendable {
             self = .failed(timeout)
             return
         }
-        let isCanceled = error is CancellationError || advice?.failureKind == .cancelled
+        // The fetcher may use a store of a session that has ended.
+        let isCanceled = error is CancellationError || advice?.failureKind == .cancelled || (error as? StoreError)?.code == .closed
         // An origin may report a cancellation by an error of its own.
         let isOpen = (error as? FetchError)?.code == .circuitOpen
         self = isCanceled || isRefused || Task.isCancelled ? .unknown(isOpen: isOpen) : .failed(error)

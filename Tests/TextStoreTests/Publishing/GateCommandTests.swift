@@ -93,6 +93,14 @@ struct GateCommandTests {
         #expect(try await gate("--help").code == 0)
     }
 
+    @Test func `T13: the gate saves an acceptance even if its output is closed`() async throws {
+        try await publish(["eula/en@1.0.0.txt": "Three books.\n"])
+        let script = #"exec 3>&1; { "$0" "$@"; echo "$?" >&3; } | :"#
+        let closed = try await run(script, ["--url", origin.url.absoluteString, "--state", path("state"), "--accept"])
+        #expect(closed.output == "0\n")
+        #expect(try await gate("--decline").code == 0)
+    }
+
     @Test func `T12, T15: the gate takes the bundle offline, and with a key only what the publisher has signed`() async throws {
         let (secret, open) = (path("key.pem"), path("public.pem"))
         for arguments in [
@@ -118,7 +126,7 @@ struct GateCommandTests {
         arguments: [
             ["--url"], ["--url", "texts"], ["--url", "ftp://example.com"], ["--accept", "--withdraw"], ["--key", "public.pem"],
             ["--bundle", "texts"], ["--url", "https://example.com", "--fresh"], ["--export"], ["--export", "--accept"], ["accept"],
-            ["--text", "eula"], ["--app", "new"], ["--language", "de_AT"], ["--language", ","],
+            ["--text", "eula"], ["--app", "new"], ["--language", "de_AT"], ["--language", ","], ["--state", ""],
         ])
     func `T13: wrong usage of the gate is refused before it opens`(arguments: [String]) {
         #expect(throws: Mistake.self) { try GateCommand(arguments) }
