@@ -58,15 +58,8 @@ public struct Problem: Hashable, Sendable {
         extensions = members
     }
 
-    /// Decodes a body of the type `application/problem+json`; `nil` for any other type.
-    init?(data: Data, type: MimeType?) {
-        guard type?.essence == MimeType.problemJSON.essence else { return nil }
-        self.init(json: data)
-    }
-
     private static func text(_ value: Value?) -> String? {
-        if case .text(let text)? = value { return text }
-        return nil
+        if case .text(let text)? = value { text } else { nil }
     }
 }
 

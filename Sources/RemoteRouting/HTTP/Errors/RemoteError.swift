@@ -104,7 +104,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// The problem description of the response (RFC 9457); `nil` if there is none.
     public var problem: Problem? {
-        Problem(data: body, type: fields["Content-Type"].flatMap { MimeType(rawValue: $0) })
+        let type = fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
+        return type?.essence == MimeType.problemJSON.essence ? Problem(json: body) : nil
     }
 
     /// Decodes the body as an error type of your API.

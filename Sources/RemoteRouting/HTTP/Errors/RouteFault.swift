@@ -23,9 +23,10 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
     public let message: String
 
     /// The kind of failure that the fault means for a change: permanent, unless the cause is outside the route.
-    package var changeKind = FailureKind.permanent
+    package var changeKind: FailureKind
 
-    package init(_ code: Code, in part: String, _ message: String) {
+    package init(_ code: Code, in part: String, _ message: String, changeKind: FailureKind = .permanent) {
+        self.changeKind = changeKind
         self.code = code
         self.part = part
         self.message = message

@@ -4,7 +4,7 @@
 package struct CacheControl: Hashable, Sendable {
     package struct Directive: Hashable, Sendable {
         /// The name, in lower case.
-        package let name: String
+        let name: String
         /// The argument without quotes; `nil` if there is none.
         package let argument: String?
     }

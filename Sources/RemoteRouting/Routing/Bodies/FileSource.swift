@@ -22,10 +22,8 @@ struct FileSource: Sendable {
             }
             status = try file.status()
         } catch {
-            var fault = RouteFault(.unreadableFile, in: "body", "\(error)")
             // The system may protect the file until the user unlocks the device, or lack a descriptor.
-            fault.changeKind = .transient
-            throw error as? RouteFault ?? fault
+            throw error as? RouteFault ?? RouteFault(.unreadableFile, in: "body", "\(error)", changeKind: .transient)
         }
         guard status.kind == .regular else {
             throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a regular file")

@@ -40,57 +40,43 @@ public struct RouteBody: Sendable {
     /// A value as JSON, encoded by the host's encoder.
     ///
     /// - Parameter value: The value; it is encoded when the request is built.
-    public static func json(_ value: some Encodable & Sendable) -> RouteBody {
-        RouteBody(.encodable { try $0.encode(value) }, .json)
-    }
+    public static func json(_ value: some Encodable & Sendable) -> RouteBody { RouteBody(.encodable { try $0.encode(value) }, .json) }
 
     /// A JSON object with its fields in declaration order.
     ///
     /// - Parameter fields: The fields; absent fields are omitted, valueless fields are `null`.
-    public static func json(fields: Parameters) -> RouteBody {
-        RouteBody(.fields(fields), .json)
-    }
+    public static func json(fields: Parameters) -> RouteBody { RouteBody(.fields(fields), .json) }
 
     /// A URL-encoded form (`application/x-www-form-urlencoded` of the URL standard).
     ///
     /// - Parameter fields: The fields; the route's ``ParameterStyle`` determines the form of lists and dates.
-    public static func formURLEncoded(_ fields: Parameters) -> RouteBody {
-        RouteBody(.form(fields), .formURLEncoded)
-    }
+    public static func formURLEncoded(_ fields: Parameters) -> RouteBody { RouteBody(.form(fields), .formURLEncoded) }
 
     /// A multipart form (RFC 7578); files are streamed from disk.
     ///
     /// - Parameter form: The parts.
-    public static func multipart(_ form: MultipartForm) -> RouteBody {
-        RouteBody(.multipart(form), nil)
-    }
+    public static func multipart(_ form: MultipartForm) -> RouteBody { RouteBody(.multipart(form), nil) }
 
     /// Bytes in memory.
     ///
     /// - Parameters:
     ///   - data: The bytes.
     ///   - type: The media type.
-    public static func data(_ data: Data, type: MimeType = .octetStream) -> RouteBody {
-        RouteBody(.data(data), type)
-    }
+    public static func data(_ data: Data, type: MimeType = .octetStream) -> RouteBody { RouteBody(.data(data), type) }
 
     /// A file, streamed from disk; it must not change while it is being sent.
     ///
     /// - Parameters:
     ///   - url: The URL of the file.
     ///   - type: The media type.
-    public static func file(_ url: URL, type: MimeType = .octetStream) -> RouteBody {
-        RouteBody(.file(url), type)
-    }
+    public static func file(_ url: URL, type: MimeType = .octetStream) -> RouteBody { RouteBody(.file(url), type) }
 
     /// Bytes that are produced while they are sent, for example by a sequence; sent again only if the stream is replayable.
     ///
     /// - Parameters:
     ///   - stream: The source of the bytes.
     ///   - type: The media type.
-    public static func stream(_ stream: HTTPBodyStream, type: MimeType = .octetStream) -> RouteBody {
-        RouteBody(.stream(stream), type)
-    }
+    public static func stream(_ stream: HTTPBodyStream, type: MimeType = .octetStream) -> RouteBody { RouteBody(.stream(stream), type) }
 
     /// Parameters as JSON, a URL-encoded form or a multipart form; any other media type is refused when the request is built.
     static func parameters(_ parameters: Parameters, as type: MimeType) -> RouteBody {
@@ -139,10 +125,10 @@ struct BodyEncoder {
             return try encode(makeJSONEncoder())
         } catch EncodingError.invalidValue(let value, let context) {
             // Shows the path, not the value, which may be a secret.
-            let place = context.codingPath.isEmpty ? "the top" : context.codingPath.place
             throw RouteFault(
                 .notEncodable, in: "body",
-                "the \(Swift.type(of: value)) at \(place) cannot be written as JSON; NaN and infinity need a strategy of the encoder")
+                "the \(Swift.type(of: value)) at \(context.codingPath.place) cannot be written as JSON; NaN and infinity need a strategy of the "
+                    + "encoder")
         } catch {
             throw RouteFault(.notEncodable, in: "body", "its encode(to:) throws an error of type \(Swift.type(of: error)); correct it")
         }

@@ -97,14 +97,11 @@ final class ResponseDecoding: Sendable {
     /// Describes where decoding failed, without any of the content.
     private static func place(of error: any Error) -> String {
         guard let error = error as? DecodingError else { return "the decoder failed with \(type(of: error))" }
-        func path(_ context: DecodingError.Context) -> String {
-            context.codingPath.isEmpty ? "at its top" : "at \(context.codingPath.place)"
-        }
         return switch error {
-        case .keyNotFound(let key, let context): "\(key.stringValue) is missing \(path(context))"
-        case .typeMismatch(let type, let context): "no \(type) \(path(context))"
-        case .valueNotFound(let type, let context): "null instead of \(type) \(path(context))"
-        case .dataCorrupted(let context): "not readable \(path(context))"
+        case .keyNotFound(let key, let context): "\(key.stringValue) is missing at \(context.codingPath.place)"
+        case .typeMismatch(let type, let context): "no \(type) at \(context.codingPath.place)"
+        case .valueNotFound(let type, let context): "null instead of \(type) at \(context.codingPath.place)"
+        case .dataCorrupted(let context): "not readable at \(context.codingPath.place)"
         @unknown default: "not readable"
         }
     }
@@ -113,11 +110,11 @@ final class ResponseDecoding: Sendable {
 extension [any CodingKey] {
     /// The path as text. A key of a dictionary, which Foundation may convert, is content and could be a secret.
     var place: String {
-        map { key in
+        if isEmpty { return "the top" }
+        return map { key in
             switch ("\(type(of: key))", key.intValue) {
             case ("_DictionaryCodingKey", _), ("_CodingKey", nil): "…"
-            case (_, let index?): "[\(index)]"
-            default: key.stringValue
+            case (_, let index): index.map { "[\($0)]" } ?? key.stringValue
             }
         }.joined(separator: ".")
     }

@@ -256,12 +256,11 @@ final class RouteCall: Sendable {
     private func apply(_ authorization: Authorization, to request: inout HTTPRequest) async throws -> Int {
         do {
             return try await authorization.apply(&request.fields, true)
-        } catch var fault as RouteFault {
-            // Other credentials may complete the request.
-            fault.changeKind = .fatal
-            throw error(for: fault, request)
         } catch {
-            throw self.error(for: error, request, or: .refreshFailed)
+            // Other credentials may complete the request.
+            var fault = error as? RouteFault
+            fault?.changeKind = .fatal
+            throw self.error(for: fault ?? error, request, or: .refreshFailed)
         }
     }
 

@@ -103,8 +103,8 @@ extension CachedExchange {
 
     /// The `Age` that intermediate caches added (RFC 9111 §5.1); the first of several values, and zero if invalid.
     var announcedAge: Duration {
-        guard let first = response["Age"]?.split(separator: ",", omittingEmptySubsequences: false).first else { return .zero }
-        return .seconds(DeltaSeconds.read(first.withoutBlanksAtEnds) ?? 0)
+        let first = response["Age"]?.split(separator: ",", omittingEmptySubsequences: false).first
+        return .seconds(first.flatMap { DeltaSeconds.read($0.withoutBlanksAtEnds) } ?? 0)
     }
 
     /// Returns a duration in whole seconds, clamped to zero and the largest delta-seconds.
