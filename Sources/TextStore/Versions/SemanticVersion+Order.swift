@@ -53,7 +53,12 @@ extension SemanticVersion: Comparable, Hashable {
     /// Returns -1, 0, or 1, by the precedence of SemVer §11.
     @usableFromInline
     static func order(_ lhs: SemanticVersion, _ rhs: SemanticVersion) -> Int {
-        for index in 0..<3 { if case let order = orderOfNumber(index, lhs, rhs), order != 0 { return order } }
+        if lhs.major != rhs.major { return lhs.major < rhs.major ? -1 : 1 }
+        if lhs.major == .max, case let order = orderOfNumber(0, lhs, rhs), order != 0 { return order }
+        if lhs.minor != rhs.minor { return lhs.minor < rhs.minor ? -1 : 1 }
+        if lhs.minor == .max, case let order = orderOfNumber(1, lhs, rhs), order != 0 { return order }
+        if lhs.patch != rhs.patch { return lhs.patch < rhs.patch ? -1 : 1 }
+        if lhs.patch == .max, case let order = orderOfNumber(2, lhs, rhs), order != 0 { return order }
         switch (lhs.isPreRelease, rhs.isPreRelease) {
         case (false, false): return 0
         case (true, false): return -1
