@@ -197,12 +197,14 @@ struct Options {
         if !isAuthorized, let token = ProcessInfo.processInfo.environment["MIRROR_TOKEN"], !token.isEmpty { try addToken(token) }
         guard !plain.isEmpty else { return }
         if plain[0] == "make" {
-            guard plain.count == 2 || plain.count == 3 else { throw Mistake(description: "give the directory to make a manifest of") }
+            guard plain.count == 2 || plain.count == 3, !plain.contains("") else {
+                throw Mistake(description: "give the directory to make a manifest of")
+            }
             made = URL(filePath: plain[1], directoryHint: .isDirectory)
             output = plain.count == 3 ? URL(filePath: plain[2], directoryHint: .notDirectory) : nil
             return
         }
-        guard plain.count == 2 else { throw Mistake(description: "give the manifest's URL and a directory") }
+        guard plain.count == 2, !plain[1].isEmpty else { throw Mistake(description: "give the manifest's URL and a directory") }
         guard let url = WebAddress.resolve(plain[0], from: nil), url.host() != nil else {
             throw Mistake(description: "\(plain[0]): use a URL with http or https")
         }

@@ -97,7 +97,7 @@ struct PublishCommand {
             default: places.append(argument)
             }
         }
-        guard places.count == 1 else { throw Mistake("publish needs one directory") }
+        guard places.count == 1, !places[0].isEmpty else { throw Mistake("publish needs one directory") }
         directory = URL(filePath: places[0], directoryHint: .isDirectory)
         (isDry, options) = (isDryRun, parsed)
         (key, last) = (keyPath.map { URL(filePath: $0) }, lastPath.map { URL(filePath: $0) })

@@ -7,7 +7,10 @@ import Trials
 enum FigureProcess {
     /// - Parameter arguments: The role, the name of the place, and the arguments of the role.
     static func run(_ arguments: [String]) async throws {
-        guard arguments.count >= 2 else { throw FleetOptions.Mistake(description: "only fleet itself starts a figure; pass --check") }
+        let counts = ["request": 2, "write": 3, "read": 1, "save": 2, "see": 1]
+        guard arguments.count >= 2 + (arguments.first.flatMap { counts[$0] } ?? 0) else {
+            throw FleetOptions.Mistake(description: "only fleet itself starts a figure; pass --check")
+        }
         let (place, rest) = (try FigurePlace(named: arguments[1]), Array(arguments.dropFirst(2)))
         switch arguments[0] {
         case "request": try await request(place, callers: Int(rest[0]) ?? 0, origin: rest[1])

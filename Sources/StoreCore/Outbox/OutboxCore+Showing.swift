@@ -179,12 +179,12 @@ extension OutboxCore {
         return lists.isEmpty ? [patch] : lists
     }
 
-    /// Another process has saved the change of a delivered command with each list that had the element, so that no list here waits for it.
+    /// Another process has saved the change of a delivered command with all contents that had it, so that no list here waits for it.
     func stopWaiting(_ id: UUID) {
-        unsettled[id]?.removeAll { $0.isIn != nil }
+        unsettled[id]?.removeAll { $0.isIn != nil || !$0.engine.showsCommand(id, of: $0.key) }
         guard unsettled[id]?.isEmpty == true else { return }
         unsettled[id] = nil
-        for patch in shown.removeValue(forKey: id) ?? [] { patch.drop([id]) }
+        for patch in shown.removeValue(forKey: id) ?? [] { if patch.isIn == nil { patch.retire(id) } else { patch.drop([id]) } }
     }
 
     private func listLoaded(_ id: UUID, _ patch: BoundPatch) {

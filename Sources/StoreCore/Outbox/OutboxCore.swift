@@ -119,13 +119,15 @@ actor OutboxCore {
         var entries: [OutboxEntry] = []
         entries.reserveCapacity(news.entries.count)
         for (kind, command) in Self.decode(news, keeping: &foreign, { entries.append($0) }) { report(kind, command) }
-        let own = machine.actions
+        let (own, known) = (machine.actions, news.wasReplaced ? machine.items : [:])
         if news.wasReplaced { machine.replaceAll(entries, date: date) } else { for entry in entries { machine.apply(entry, date: date) } }
         // The next outbox on the directory shows these changes, in its own store.
         if isShutDown { return machine.actions = own }
         for id in Array(unsettled.keys) where machine.items[id] == nil { stopWaiting(id) }
         // Content that arrives during the delivery of another process may contain the change.
-        for entry in entries where entry.fact == .attempted && !news.wasReplaced { shown[entry.id]?.forEach { $0.attempt(entry.id) } }
+        for entry in entries where entry.fact == .attempted && known[entry.id]?.isAttempted != true {
+            shown[entry.id]?.forEach { $0.attempt(entry.id) }
+        }
     }
 
     /// Decodes records, and keeps those that a newer version has written for compactions. Returns the events of damages and of these records.

@@ -285,7 +285,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             return true
         } catch  where error.isDenial {
             // The error concerns one item, and `refusals(among:)` reports it; the others continue.
-            unreadable[local.key] = error
+            // In place, because many files may be unreadable.
+            if DryRun.current == nil { state.withLock { $0.unreadable[local.key] = error } } else { unreadable[local.key] = error }
             return true
         }
     }

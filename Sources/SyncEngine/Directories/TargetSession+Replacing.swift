@@ -72,8 +72,9 @@ extension TargetSession {
             }
             // An empty directory was created by a user, because a sync leaves none.
             let path = PathKey(String(prefix.dropLast()))
-            if isEmpty || places.named.withLock({ $0.contains(path) }) {
-                let reason = isEmpty ? "is empty, so no sync has created it" : "stays even without files"
+            let stays = places.named.withLock { $0.contains(path) }
+            if isEmpty || stays {
+                let reason = stays ? "stays even without files" : "is empty, so no sync has created it"
                 throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” \(reason)")
             }
             return inner

@@ -37,6 +37,7 @@ extension SessionState {
     /// Returns why the newest manifest does not confirm the shown text; `nil` if it does.
     func doubt(of identifier: String) -> TextStoreError? {
         guard let found = resolved[identifier], !isConfirmed(identifier, found.rank, found.text.origin) else { return nil }
+        if versionSource?.remoteFile != nil, manifest == nil { return nil }
         if let refusal = refusalOfEntry(identifier) { return refusal }
         guard let offer = offer(for: identifier) else {
             return TextStoreError(

@@ -16,6 +16,8 @@ struct SetPlan: Sendable {
     var items: [Item]
     /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
+    /// The digests of the unversioned texts among the items that wait for their activation when the fetch begins.
+    var waiting: [String: SHA256.Digest]
 
     /// A text of the set, with the source of its new bytes.
     struct Item: Sendable {
@@ -211,7 +213,11 @@ extension SessionState {
             let number = ticket()
             setFlight(number, of: key)
             let offers = Dictionary(uniqueKeysWithValues: members(of: key).map { ($0, offer(for: $0)) })
-            actions.append(.fetchSet(SetPlan(ticket: number, key: key, items: items, offers: offers)))
+            let waiting = items.reduce(into: [String: SHA256.Digest]()) { waiting, item in
+                guard let record = held[item.identifier]?.pending[key], record.rank.version == nil else { return }
+                waiting[item.identifier] = record.facts.digest
+            }
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, items: items, offers: offers, waiting: waiting)))
         }
         isForced = false
         return actions

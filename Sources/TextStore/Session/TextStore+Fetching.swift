@@ -128,6 +128,7 @@ extension TextStore {
         do throws(TextStoreError) {
             let outcome = try await shelf.store(
                 plan.key, records, isActivated: policy.activation == .immediately, unchanged: (unchanged, time.date),
+                replacing: plan.waiting,
                 where: { $0.flights[plan.key] == plan.ticket && !$0.isOutdated(plan) },
                 onSaved: { [self] in
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.

@@ -138,6 +138,8 @@ actor Shelf {
     ///
     /// - Parameters:
     ///   - unchanged: Active records of the set that were found unchanged, with the time of the check.
+    ///   - waiting: The digests of the unversioned texts that waited when the check began. They are removed if no text has changed and no
+    ///     other text of the set waits, because the origin has taken them back.
     ///   - counts: Whether the set still counts; its fetch may be abandoned before it arrives.
     ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
     ///   - change: A change of the session in the same step; not called if nothing is stored.
@@ -146,6 +148,7 @@ actor Shelf {
     ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
         _ set: String, _ records: [TextRecord], isActivated: Bool, unchanged: ([TextRecord], Date) = ([], .distantPast),
+        replacing waiting: [String: SHA256.Digest] = [:],
         where counts: @Sendable (SessionState) -> Bool = { _ in true }, onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
     ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
@@ -154,7 +157,7 @@ actor Shelf {
             try directory.make(options)
             outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
-        if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1, replacing: records.isEmpty ? set : nil) }
+        if !unchanged.0.isEmpty { confirm(unchanged.0, of: set, at: unchanged.1, replacing: records.isEmpty ? waiting : [:]) }
         onSaved()
         return publish((records + unchanged.0).map(\.identifier), outcome, change)
     }
@@ -195,11 +198,7 @@ actor Shelf {
     }
 
     /// Records that texts were found unchanged, except those that another process or an activation has replaced during the check.
-    ///
-    /// - Parameter set: The set if none of its texts has changed. Its unversioned texts that wait are removed, because the origin has taken
-    ///   them back.
-    private func confirm(_ records: [TextRecord], at date: Date, replacing set: String?) {
-        let waiting = set.flatMap { pointer.pending[$0] }?.filter { $0.value.rank.version == nil }
+    private func confirm(_ records: [TextRecord], of set: String, at date: Date, replacing waiting: [String: SHA256.Digest]) {
         func change() -> Pointer.Change? {
             let active = records.filter { isActive($0, $0.identifier) }.map(\.identifier)
             return active.isEmpty ? nil : .confirmed(active, date)
@@ -209,7 +208,7 @@ actor Shelf {
                 catchUp()
                 if let change = change() { try step(change) }
                 // Another process may have fetched its waiting texts after this check.
-                if let set, let waiting, waiting == pointer.pending[set] { try step(.switched(dropped: [set], activated: [:])) }
+                if pointer.pending[set]?.mapValues(\.digest) == waiting { try step(.switched(dropped: [set], activated: [:])) }
             }
         } catch {
             // Without this record, the next start only checks these texts again.

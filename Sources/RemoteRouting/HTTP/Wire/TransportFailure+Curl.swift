@@ -18,9 +18,9 @@ extension TransportFailure {
         case CURLE_OUT_OF_MEMORY where !mayHaveArrived:
             .init(.engineFailed, "libcurl has no memory left for the exchange; send fewer at once")
         case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: .init(.unsupported, "the address cannot be used; check it")
-        // Reported for this reason only, before the request is sent (RFC 9112 §6.1).
+        // Reported for this reason only, before the request is sent (RFC 9112 §6.1). A later connection may have another version.
         case CURLE_UPLOAD_FAILED:
-            .init(.unsupported, "the server uses HTTP/1.0, which has no chunks; state the length of the body, or send it from memory")
+            .init(.unreachable, "the server uses HTTP/1.0, which has no chunks; state the length of the body, or send it from memory")
         case CURLE_COULDNT_RESOLVE_HOST: .unresolved
         case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT: unconnected(systemError)
         case CURLE_SSL_CONNECT_ERROR

@@ -92,6 +92,7 @@ extension KeyMachine {
     private mutating func accept(
         _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ transition: inout Transition
     ) -> Bool {
+        let elements = book.patches[position].elements
         noteFolded(book.patches[position])
         transition.leftovers.append(book.patches.remove(at: position))
         switch response {
@@ -109,6 +110,7 @@ extension KeyMachine {
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             return true
         case .part(let replace):
+            if let elements { noteArrival(of: elements.ids) }
             changeHeld(&transition, replace)
             // Observers see this change, unlike that of a patch which becomes part of the content.
             book.contentNumber += 1
@@ -172,9 +174,12 @@ extension KeyMachine {
     }
 
     /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
-    mutating func noteArrival(ofPage page: Content? = nil) {
+    mutating func noteArrival(ofPage page: Content? = nil, of ids: Set<BoxedKey>? = nil) {
         for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
-            if let page, let elements = book.patches[position].elements, !elements.isIn(page) { continue }
+            if let elements = book.patches[position].elements {
+                if let page, !elements.isIn(page) { continue }
+                if let ids, elements.ids.isDisjoint(with: ids) { continue }
+            }
             book.patches[position].isBeforeFetch = true
         }
     }
@@ -255,8 +260,7 @@ extension KeyMachine {
             transition.leftovers.append(patch)
         }
         if !confirmed.isEmpty, book.held != nil {
-            // Over the changed content, the other patches show what they showed before. So many pending changes are not applied for each one
-            // that ends.
+            // Over the changed content, the other patches show what they showed before. The end of one change does not apply them again.
             let shown = transition.links == nil && !book.patches.isEmpty ? (book.patches, book.overlay) : nil
             if shown != nil { (book.patches, book.overlay) = ([], nil) }
             // Each change keeps its own stamp, even if it has waited for an earlier one (E2).

@@ -205,7 +205,7 @@ extension KeyMachine {
             case .success(let record):
                 (book.held, origin.isUnreadable) = (record, false)
                 saving.elsewhere.isAbsent = rules.isShared && record == nil
-            case .failure(is UnacceptedVersion): break
+            case .failure(is UnacceptedVersion): origin.isUnreadable = false
             case .failure(let error):
                 origin.isUnreadable = true
                 // These callers depend on the cacher alone.

@@ -9,7 +9,9 @@ extension KeyMachine {
         if origin.isStreaming, defersSave(&transition) { return }
         if book.linked != nil, defersLinkedSave(&transition) { return }
         // A removal makes other users fetch content that they must not store either, and then their removals would do the same here.
-        if saving.elsewhere.isAbsent, saving.elsewhere.unreadBase == nil, book.held?.record.freshness.storage == .forbidden {
+        if saving.elsewhere.isAbsent, saving.elsewhere.unreadBase == nil, saving.next?.isReplaceable != false,
+            book.held?.record.freshness.storage == .forbidden
+        {
             saving.next = nil
             return saveEnded(book.revision, failure: nil, &transition)
         }

@@ -291,6 +291,11 @@ extension StoreEngine {
         if hasElement { await body() }
     }
 
+    /// Whether the change of a command is not yet part of the content of a key.
+    package func showsCommand(_ id: UUID, of param: BoxedKey) -> Bool {
+        state.withLock { $0.live[$0.resolve(param)]?.value.machine.book.patches.contains { $0.command?.id == id } ?? false }
+    }
+
     /// The outbox has forgotten a command that the saved lists contain.
     package func retireElementCommand(_ id: UUID) {
         inEveryList { state in
@@ -331,6 +336,8 @@ extension KeyMachine {
     fileprivate mutating func elementCommandEnded(_ id: UUID, _ transition: inout Transition) {
         discardPatches(&transition) { $0.command?.id == id }
         rebuildOverlay(&transition)
+        // A change of several elements may have waited for this one.
+        if !foldable.isEmpty { foldConfirmed(&transition) }
         mirror(&transition)
         endTransition(&transition)
     }
