@@ -120,8 +120,8 @@ private final class ElementHistory {
         func quiet() async throws {
             try await until("the outbox is quiet") {
                 let (core, held) = (self.outbox.core, self.origin.heldNumbers.count)
-                guard await core.isDeliverer || !core.machine.needsLease else { return false }
-                return await held == core.runningCount
+                let (isWaiting, running) = await (core.machine.needsLease, core.runningCount)
+                return await core.isDeliverer || !isWaiting ? held == running : false
             }
             try await lists.waitUntilSaved()
             try await rows.waitUntilSaved()

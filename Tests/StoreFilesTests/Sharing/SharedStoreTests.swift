@@ -313,6 +313,9 @@ struct SharedStoreTests {
         }
         #expect(began.withLock { $0 } == 4)
         #expect(observers.allSatisfy { $0.states.last?.content == 1 })
+        // An invalidation concerns the other store, too.
+        await stores[0][1].invalidate()
+        try await Trials.until("both stores fetch again") { began.withLock { $0 } == 6 }
     }
 
     @Test func `D5: after a result that must not be stored, each store fetches for itself`() async throws {
