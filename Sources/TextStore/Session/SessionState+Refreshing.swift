@@ -17,7 +17,7 @@ struct SetPlan: Sendable {
     /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
     /// The digests of the unversioned texts among the items that wait for their activation when the fetch begins.
-    var waiting: [String: SHA256.Digest]
+    var waiting: [String: SHA256.Digest] = [:]
 
     /// A text of the set, with the source of its new bytes.
     struct Item: Sendable {
