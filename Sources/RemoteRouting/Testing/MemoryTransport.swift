@@ -76,7 +76,7 @@ public final class MemoryTransport: Transport {
 
     /// Creates a transport.
     ///
-    /// - Parameter handler: Returns the response. A `TransportFailure` fails the exchange, and any other error does so as unreachable.
+    /// - Parameter handler: Returns the response. A `TransportFailure` fails the exchange as stated; any other error means an unreachable server.
     public init(_ handler: @escaping @Sendable (_ request: HTTPRequest) async throws -> Response) { self.handler = handler }
 
     /// Creates a transport that returns one response per request, in order.

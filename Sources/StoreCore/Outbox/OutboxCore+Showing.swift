@@ -179,7 +179,7 @@ extension OutboxCore {
         return lists.isEmpty ? [patch] : lists
     }
 
-    /// Another process has saved the change of a delivered command with all contents that had it, so that no list here waits for it.
+    /// Another process has delivered a command and saved its change, so no list here needs to wait for it.
     func stopWaiting(_ id: UUID) {
         unsettled[id]?.removeAll { $0.isIn != nil || !$0.engine.showsCommand(id, of: $0.key) }
         guard unsettled[id]?.isEmpty == true else { return }

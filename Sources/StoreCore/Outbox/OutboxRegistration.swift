@@ -40,7 +40,7 @@ struct BoundCommand: Sendable {
 /// The change that a command makes to one content, or to some elements in every list of a store.
 struct BoundPatch: Sendable {
     var engine: StoreEngine
-    /// The key of the content; for elements, their identifiers as `Set<BoxedKey>`, which must not be compared with a key of the store.
+    /// The key of the content; for elements, a `Set<BoxedKey>` of their identifiers. The two have different types, so they are never compared.
     var key: BoxedKey
     var apply: @Sendable (inout BoxedContent) -> Void
     /// The first content of an entity that the command creates.

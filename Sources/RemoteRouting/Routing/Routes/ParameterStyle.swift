@@ -73,7 +73,7 @@ extension ParameterStyle {
                 "it is a date without a style; set ParameterStyle(dates:) to the form that the server expects")
         }
         let seconds = date.timeIntervalSince1970
-        // Other values, before the year 0 or far ahead, need years of other than four digits and could overflow the arithmetic.
+        // The years of other dates do not fit into four digits, and their arithmetic could overflow.
         guard (-62_167_219_200..<2.5e11).contains(seconds) else {
             throw RouteFault(.notFinite, in: "parameter \(name)", "the date is out of range; check it")
         }

@@ -174,6 +174,7 @@ extension KeyMachine {
     }
 
     /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
+    /// Of a list, only a page or some elements may have come.
     mutating func noteArrival(ofPage page: Content? = nil, of ids: Set<BoxedKey>? = nil) {
         for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
             if let elements = book.patches[position].elements {
@@ -239,8 +240,7 @@ extension KeyMachine {
         var pending: Set<BoxedKey> = []
         var positions: [Int] = []
         for (position, patch) in book.patches.enumerated() {
-            let isFirst = positions.count == position
-            if patch.isConfirmed, isFirst || patch.elements?.ids.isDisjoint(with: pending) == true {
+            if patch.isConfirmed, positions.count == position || patch.elements?.ids.isDisjoint(with: pending) == true {
                 positions.append(position)
             } else if let ids = patch.elements?.ids {
                 pending.formUnion(ids)
