@@ -18,6 +18,25 @@ struct PostgresRecordTests {
         #expect(try await place.cacher().load(param: 1) == named)
     }
 
+    @Test func `the server expects little of each statement on a table without statistics`() async throws {
+        let cacher = try place.cacher()
+        try await cacher.save(record(1), param: 1)
+        let statements = cacher.table.statements
+        let (key, row) = (Data("1".utf8), PostgresRow(key: Data("1".utf8), schema: 1, fetchedAt: 0, content: Data("1".utf8)))
+        let queries = [
+            statements.load(key, schema: 1), statements.loadNewest(key, schema: 1), statements.keys(schema: 1),
+            statements.save(row, base: 1, writer: 1, channel: "c"), statements.takeLease(key, id: 1, session: 1, duration: 1),
+            statements.endLease(key, id: 1, session: 1, channel: "c", payload: ""),
+        ]
+        for var query in queries {
+            (query.name, query.text) = (query.name.map { "explain " + $0 }, "EXPLAIN " + query.text)
+            let plan = try #require(try await cacher.table.core.run(query).last?.first?.first??.postgresText)
+            // From 100 000 on, the server compiles a query to machine code before it runs it.
+            let cost = try #require(plan.firstMatch(of: /\.\.([0-9.]+) rows/).flatMap { Double($0.1) }, "\(plan)")
+            #expect(cost < 1_000, "\(query.name ?? ""): \(plan)")
+        }
+    }
+
     @Test func `a record of another schema version is a miss`() async throws {
         let database = try place.database()
         let old = PostgresCacher<Int, Int>(database, table: place.table, version: 1)
