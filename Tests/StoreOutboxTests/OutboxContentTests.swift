@@ -191,6 +191,28 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 5)
     }
 
+    @Test(arguments: [false, true])
+    func `O7: content that was fetched during a delivery of an earlier launch may contain the change, and is fetched again`(
+        _ isReadFirst: Bool
+    ) async throws {
+        let origin = WatchedState(0)
+        let first = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(origin.current) }).registered()
+        #expect(try await first.value() == 0)
+        try await first.deliverHeld(5)
+        // The origin has performed the addition; the process ends before the response.
+        origin.update { $0 = 5 }
+        first.time.advance(by: .seconds(1))
+        await first.store[1].refresh()
+        try await first.store.waitUntilSaved()
+        try await first.outbox.close()
+        let next = try OutboxBench(in: first.directory, time: first.time, fetcher: first.fetcher)
+        if isReadFirst { #expect(try await next.value() == 5) }
+        await next.register()
+        next.outbox.start()
+        try await next.settled()
+        #expect(try await next.value() == 5)
+    }
+
     @Test func `O7: the response to a mutation during a delivery may contain the change, and the content is fetched again`() async throws {
         let bench = try await OutboxBench(fetcher: ScriptedFetcher { _ in .success(105) }).prepared()
         try await bench.deliverHeld(5)

@@ -372,7 +372,7 @@ extension OutboxMachine.Item {
 
 extension CommandMark {
     fileprivate init(_ item: OutboxMachine.Item) {
-        self.init(id: item.id, order: item.order, isAttempted: item.isAttempted)
+        self.init(id: item.id, order: item.order, isAttempted: item.isAttempted, submitted: item.submission.date)
     }
 }
 

@@ -14,9 +14,11 @@ package struct CommandMark: Hashable, Sendable {
     package var order: UInt64
     /// Whether a delivery was attempted, so that the origin may have performed the command.
     package var isAttempted: Bool
+    /// The time of the submission; a record fetched before lacks the change.
+    package var submitted: Date
 
-    package init(id: UUID, order: UInt64, isAttempted: Bool = false) {
-        (self.id, self.order, self.isAttempted) = (id, order, isAttempted)
+    package init(id: UUID, order: UInt64, isAttempted: Bool = false, submitted: Date = .distantFuture) {
+        (self.id, self.order, self.isAttempted, self.submitted) = (id, order, isAttempted, submitted)
     }
 }
 
@@ -84,6 +86,7 @@ extension KeyMachine {
             return
         }
         transition.isWriting = true
+        if commands.contains(where: \.mark.isAttempted) { noteArrivalOfRecord() }
         if isAppended { applyPatches(from: known, &transition) } else { rebuildOverlay(&transition) }
         patchesChanged(&transition)
         if hasDelivered {
@@ -113,6 +116,28 @@ extension KeyMachine {
         if let overlay = book.overlay { transition.discarded.append(overlay) }
         for patch in book.patches[position...] { patch.apply(&patched) }
         book.overlay = patched
+    }
+
+    /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
+    /// Of a list, only a page or some elements may have come.
+    ///
+    /// - Parameter date: The time of the content, if it is an earlier one; commands that were submitted later are not in it.
+    mutating func noteArrival(ofPage page: Content? = nil, of ids: Set<BoxedKey>? = nil, at date: Date? = nil) {
+        for position in book.patches.indices {
+            guard let command = book.patches[position].command, command.isAttempted else { continue }
+            if let date, command.submitted >= date { continue }
+            if let elements = book.patches[position].elements {
+                if let page, !elements.isIn(page) { continue }
+                if let ids, elements.ids.isDisjoint(with: ids) { continue }
+            }
+            book.patches[position].isBeforeFetch = true
+        }
+    }
+
+    /// The held record may come from an earlier launch, or from another process, and from a fetch during an attempt there.
+    mutating func noteArrivalOfRecord() {
+        guard let record = book.held?.record else { return }
+        noteArrival(ofPage: record.content, at: record.fetchedAt)
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.

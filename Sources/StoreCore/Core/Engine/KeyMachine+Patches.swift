@@ -173,18 +173,6 @@ extension KeyMachine {
         noteArrival()
     }
 
-    /// Content came from the origin, be it a page, a row, a response, or a record: it may contain the changes of commands with an attempt.
-    /// Of a list, only a page or some elements may have come.
-    mutating func noteArrival(ofPage page: Content? = nil, of ids: Set<BoxedKey>? = nil) {
-        for position in book.patches.indices where book.patches[position].command?.isAttempted == true {
-            if let elements = book.patches[position].elements {
-                if let page, !elements.isIn(page) { continue }
-                if let ids, elements.ids.isDisjoint(with: ids) { continue }
-            }
-            book.patches[position].isBeforeFetch = true
-        }
-    }
-
     /// Cancels fetches that began before the mutation began or succeeded, because they may return older content.
     ///
     /// - Returns: The canceled fetch.

@@ -250,6 +250,7 @@ extension KeyMachine {
         origin.becomeKnown()
         if rules.policy.revalidatesOnExpiry, let held = book.held { book.held?.refetchesAtDeadline = held.expires(after: transition.now) }
         if transition.links != nil { linkRead(&transition) }
+        noteArrivalOfRecord()
         if !book.patches.isEmpty || book.held?.record.details != nil { reconcileCommands(&transition) }
         if book.held != nil { mirror(&transition) }
         if desk.invalidatePending {
