@@ -11,11 +11,13 @@ import StoreCoreTesting
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct OutboxContentTests {
     /// A directory as a process leaves it that dies after the origin has performed an addition of five to ten.
-    private func directory(saved: Int?, isNamed: Bool, isLogged: Bool = true) async throws -> TemporaryDirectory {
+    private func directory(
+        saved: Int?, isNamed: Bool = false, isLogged: Bool = true, fetchedAt: Date = entryDate
+    ) async throws -> TemporaryDirectory {
         let directory = try TemporaryDirectory()
         let id = UUID()
         if let saved {
-            var record = CacheRecord(content: saved, fetchedAt: entryDate)
+            var record = CacheRecord(content: saved, fetchedAt: fetchedAt)
             if isNamed { record.fields.commands = [id] }
             try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         }
@@ -211,6 +213,14 @@ struct OutboxContentTests {
         next.outbox.start()
         try await next.settled()
         #expect(try await next.value() == 5)
+    }
+
+    @Test func `O7: a record that was fetched after the submission may contain the delivered change, and is fetched again`() async throws {
+        let place = try await directory(saved: 15, fetchedAt: entryDate + 1)
+        let bench = try await OutboxBench(in: place, fetcher: ScriptedFetcher { _ in .success(15) }).registered()
+        try await bench.settled()
+        #expect(try await bench.value() == 15)
+        #expect(bench.fetcher.startedCount == 1)
     }
 
     @Test func `O7: the response to a mutation during a delivery may contain the change, and the content is fetched again`() async throws {

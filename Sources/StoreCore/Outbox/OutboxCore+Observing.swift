@@ -72,20 +72,26 @@ extension OutboxCore {
 
     func drain(until timeout: Duration) async -> DrainOutcome {
         let instant = time.now.advanced(by: timeout)
-        await withTaskGroup { [version, time] group in
+        let isDrained = await withTaskGroup { [version, time] group in
             group.addTask { [weak self] in
                 var seen: UInt64 = 0
                 while let count = await self?.awaited, count > 0 {
                     let known = seen
                     // The waits fail only if the group is canceled.
-                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
+                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return false }
                     seen = next
                 }
+                return true
             }
-            group.addTask { try? await time.sleep(until: instant) }
-            await group.next()
-            group.cancelAll()
+            group.addTask {
+                try? await time.sleep(until: instant)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() == true
         }
+        // Another process may have submitted a command in the meantime.
+        if isDrained, !isClosed { return .drained }
         return undelivered > 0 ? .pending(undelivered) : .drained
     }
 }

@@ -93,7 +93,7 @@ extension KeyMachine {
             // In a store with stamps, the running fetch would be older than the fold (E2).
             let isOvertaken = transition.links != nil && !foldable.isEmpty
             let dropped = isOvertaken ? dropOvertakenFlight(&transition) : nil
-            foldConfirmed(&transition)
+            foldDelivered(&transition)
             if let dropped { restartIfWanted(forceRefresh: dropped.forceRefresh, &transition) }
         }
         endTransition(&transition)
@@ -414,7 +414,14 @@ extension KeyMachine {
         rebuildOverlay(&transition)
         guard !book.patches.isEmpty else { return }
         patchesChanged(&transition)
-        if !foldable.isEmpty { foldConfirmed(&transition) }
+        if !foldable.isEmpty { foldDelivered(&transition) }
+    }
+
+    /// Adds the changes of delivered commands to a record that does not name them. If it may contain one, the origin has the last word.
+    private mutating func foldDelivered(_ transition: inout Transition) {
+        let isDoubtful = foldable.contains { book.patches[$0].isBeforeFetch }
+        foldConfirmed(&transition)
+        if isDoubtful { applyInvalidation(&transition) }
     }
 
     /// Records that the content contains the change of a command.
