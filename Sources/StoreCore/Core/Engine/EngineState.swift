@@ -51,6 +51,9 @@ struct EngineState {
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
 
+    /// The live key with a parameter, if there is one; all live keys for `nil`.
+    func liveKeys(_ param: BoxedKey?) -> [Cell<LiveKey>] { param.map { [live[resolve($0)]].compactMap { $0 } } ?? live.values }
+
     mutating func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
         replacedKeys.replace(temporary, with: param)
         links?.replaced(temporary, by: param)

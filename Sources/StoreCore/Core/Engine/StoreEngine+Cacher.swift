@@ -328,8 +328,9 @@ extension StoreEngine {
     /// Registers a caller at each key with a pending save, and retries failed saves.
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: ClearingResult?) {
         withEffects { state, effects -> (saves: [Saving], clearing: ClearingResult?) in
-            let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
-            let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
+            let saves = state.liveKeys(param).compactMap { key in
+                take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) }
+            }
             return (saves, state.nextClearing ?? state.clearing)
         }
     }

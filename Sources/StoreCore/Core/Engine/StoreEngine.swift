@@ -118,15 +118,8 @@ package final class StoreEngine: Sendable {
     }
 
     /// Gives a fact to a key's machine if the key is live.
-    ///
-    /// - Returns: Whether the key is live.
-    @discardableResult
-    func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) -> Bool {
-        withEffects { state, effects -> Bool in
-            guard let key = state.live[state.resolve(param)] else { return false }
-            take(key, &state, &effects, body)
-            return true
-        }
+    func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) {
+        withEffects { state, effects in if let key = state.live[state.resolve(param)] { take(key, &state, &effects, body) } }
     }
 
     /// Runs one transition of one key under the lock.
