@@ -116,7 +116,7 @@ struct EngineLock: ~Copyable {
 }
 
 /// The effects of a transition that wait until the lock is released, because each of them may run user code.
-struct Effects {
+struct Effects: Sendable {
     enum Signal {
         case resume(SharedResult<CallerResult<BoxedContent>>, CallerResult<BoxedContent>)
         case cancellation(Task<Void, Never>)
@@ -136,7 +136,7 @@ struct Effects {
     /// The changes of entities that other stores show.
     var marks = Few<LinkMark>.none
     /// The effects of transitions in the stores of entities.
-    var linked: [LinkedEffects] = []
+    var linked: [(engine: StoreEngine, effects: Effects)] = []
 
     var isEmpty: Bool {
         observers.isEmpty && signals.isEmpty && discarded.isEmpty && retired.isEmpty && leftovers.isEmpty && marks.isEmpty && linked.isEmpty

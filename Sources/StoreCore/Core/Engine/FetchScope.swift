@@ -70,13 +70,8 @@ final class FetchScope: Sendable {
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    private struct Edge {
-        let fetch: FetchScope
-        let awaited: FetchedKey
-    }
-
-    /// The waits of each key's fetches, by wait.
-    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: Edge]]>([:])
+    /// The waits of each key's fetches, by wait: the fetch, and the key that it waits for.
+    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: (fetch: FetchScope, awaited: FetchedKey)]]>([:])
 
     private let fetch: FetchScope
     private var waiting: FetchedKey { fetch.key }
@@ -102,8 +97,7 @@ final class FetchWait: Sendable {
                 // A task that outlives its fetch may wait for long, but its fetch does not wait for it.
                 for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
-            let edge = Edge(fetch: fetch, awaited: key)
-            return (true, graph[ObjectIdentifier(waiting), default: [:]].updateValue(edge, forKey: ObjectIdentifier(self))?.awaited)
+            return (true, graph[ObjectIdentifier(waiting), default: [:]].updateValue((fetch, key), forKey: ObjectIdentifier(self))?.awaited)
         }
         earlier?.waitEnded()
         if isAllowed { key.waitBegan() }

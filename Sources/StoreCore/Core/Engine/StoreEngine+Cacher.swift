@@ -79,9 +79,9 @@ extension StoreEngine {
             case .load(let param, let ticket):
                 Task.detached(priority: Task.currentPriority) { [self] in
                     var result = await self.load(call, param, from: backing)
-                    let held = self.links.isEmpty ? [] : await self.loadEntities(of: &result)
+                    let release = self.links.isEmpty ? nil : await self.loadEntities(of: &result)
                     callEnded(param) { [result] key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
-                    for entity in held { entity.release() }
+                    release?()
                 }
             case .write(let param):
                 // A newer record of another user has made the save unnecessary, and the key may have been forgotten since then. A key that

@@ -23,22 +23,16 @@ struct LinkedBook<Content: Sendable> {
     var saveDue: MonotonicInstant?
 }
 
-/// The pending changes of the entities of one link, by the positions of their places.
-struct PendingChanges<Content: Sendable>: Sendable {
-    var values: [Int: Content] = [:]
-    /// The elements that are being removed.
-    var hidden: Set<Int> = []
-
-    var isEmpty: Bool { values.isEmpty && hidden.isEmpty }
-}
-
 /// The places of one link in one content.
 struct LinkedPlaces<Content: Sendable>: Sendable {
     let entities: any PlaceKeys
     var stamps: [Stamp]
     /// The number of the last change of the entities that the places were reconciled with.
     var number: UInt64 = 0
-    var pending = PendingChanges<Content>()
+    /// The values with the pending changes of their entities, by the positions of their places.
+    var pending: [Int: Content] = [:]
+    /// The positions of the elements that are being removed.
+    var hidden: Set<Int> = []
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
@@ -51,7 +45,7 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     /// The pending values at the places of their entities in other content.
     func pendingValues(at places: any PlaceKeys) -> [Int: Content] {
         let keys = entities.keys
-        return pending.values.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
+        return pending.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
     }
 }
 
