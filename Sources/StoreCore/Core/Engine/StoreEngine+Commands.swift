@@ -183,9 +183,8 @@ extension StoreEngine {
 /// costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has notes of its own for its commands.
 package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable {
     private var notes: [Key: Note] = [:]
-    /// The temporary keys in the order of their first notes; those before `oldest` are forgotten.
-    private var order: [Key] = []
-    private var oldest = 0
+    /// The temporary keys in the order of their first notes. A slice, because removing its first key moves no other.
+    private var order: ArraySlice<Key> = []
     private let limit: Int
 
     package init(limit: Int = 10_000) { self.limit = limit }
@@ -198,13 +197,7 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
     package mutating func replace(_ temporary: Key, with note: Note) {
         guard notes.updateValue(note, forKey: temporary) == nil else { return }
         order.append(temporary)
-        guard notes.count > limit else { return }
-        notes[order[oldest]] = nil
-        oldest += 1
-        // Rarely, so that forgetting a key takes constant time on average.
-        guard oldest > limit else { return }
-        order.removeFirst(oldest)
-        oldest = 0
+        if notes.count > limit, let oldest = order.popFirst() { notes[oldest] = nil }
     }
 }
 
