@@ -107,7 +107,7 @@ extension KeyMachine<BoxedContent> {
         of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
     ) -> (param: BoxedKey, held: HeldRecord<BoxedContent>, isDated: Bool, base: Revision?)? {
         let dated = heldAfterStream(now, date)
-        guard origin.isStreaming || book.linked?.value.saveDue != nil,
+        guard origin.isStreaming || book.linked?.value.pace.due != nil,
             let held = dated ?? (saving.tried < book.revision ? book.held : nil),
             !held.isStandIn, held.record.freshness.storage == .allowed
         else {

@@ -17,10 +17,8 @@ struct LinkedBook<Content: Sendable> {
     var places: [LinkedPlaces<Content>] = []
     /// The pending changes of all entities, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
-    /// The revision of the last change by entities, and the times of its last and next save (E8).
-    var changed = Ticket(number: 0)
-    var lastSave: MonotonicInstant?
-    var saveDue: MonotonicInstant?
+    /// The saves of the changes by entities.
+    var pace = SavePace()
 }
 
 /// The places of one link in one content.
@@ -224,21 +222,6 @@ extension KeyMachine {
         show(outcome, &transition)
     }
 
-    /// Whether the last change by entities is saved later, because another one was saved a short while ago (E8).
-    mutating func defersLinkedSave(_ transition: inout Transition) -> Bool {
-        guard let linked = book.linked?.value, linked.changed == book.revision, rules.policy.saveInterval > .zero,
-            !desk.callers.values.contains(where: { $0.isSavedNeed })
-        else { return false }
-        if linked.saveDue != nil { return true }
-        let now = transition.now
-        if let due = linked.lastSave?.advanced(by: rules.policy.saveInterval), now < due {
-            book.linked?.value.saveDue = due
-            return true
-        }
-        book.linked?.value.lastSave = now
-        return false
-    }
-
     private mutating func show(_ outcome: LinkOutcome, _ transition: inout Transition) {
         if outcome.contains(.accepted) {
             sides.mergeIndex = nil
@@ -246,7 +229,7 @@ extension KeyMachine {
                 note(.derived)
                 let revision = transition.tickets.next()
                 book.revision = revision
-                book.linked?.value.changed = revision
+                book.linked?.value.pace.revision = revision
                 book.linked?.value.isReceived = false
             } else {
                 // The process that has made the change saves it.
