@@ -71,20 +71,14 @@ extension OutboxCore {
     var awaited: Int { isClosed ? 0 : undelivered }
 
     func drain(until timeout: Duration) async -> DrainOutcome {
-        let instant = time.now.advanced(by: timeout)
-        await withTaskGroup { [version, time] group in
-            group.addTask { [weak self] in
-                var seen: UInt64 = 0
-                while let count = await self?.awaited, count > 0 {
-                    let known = seen
-                    // The waits fail only if the group is canceled.
-                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
-                    seen = next
-                }
+        await wait(atMost: timeout) { [weak self, version] in
+            var seen: UInt64 = 0
+            while let count = await self?.awaited, count > 0 {
+                let known = seen
+                // The waits fail only if they are canceled.
+                guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return }
+                seen = next
             }
-            group.addTask { try? await time.sleep(until: instant) }
-            await group.next()
-            group.cancelAll()
         }
         return undelivered > 0 ? .pending(undelivered) : .drained
     }

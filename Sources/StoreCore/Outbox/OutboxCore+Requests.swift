@@ -264,10 +264,17 @@ extension OutboxCore {
     func waitForAttempts() async {
         let running = Set(attempts.current.keys)
         guard !running.isEmpty else { return }
-        let instant = time.now.advanced(by: policy.clearTimeout)
-        await withTaskGroup { [attempts, time] group in
-            // The waits fail only if the group is canceled.
-            group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
+        await wait(atMost: policy.clearTimeout) { [attempts] in
+            // Fails only if it is canceled.
+            _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil }
+        }
+    }
+
+    /// Waits until a function returns, which is canceled after a duration.
+    func wait(atMost duration: Duration, for body: @escaping @Sendable () async -> Void) async {
+        let instant = time.now.advanced(by: duration)
+        await withTaskGroup { [time] group in
+            group.addTask { await body() }
             group.addTask { try? await time.sleep(until: instant) }
             await group.next()
             group.cancelAll()

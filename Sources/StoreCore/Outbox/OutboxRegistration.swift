@@ -75,12 +75,6 @@ extension BoundPatch {
 
     func retire(_ id: UUID) { engine.retireCommand(id, of: target) }
 
-    /// The patches of the lists that have the element of a delivered command.
-    func lists(toSettle id: UUID, at delivered: Stamp?, onList: (@Sendable (BoxedKey) -> Void)?) -> [BoundPatch] {
-        engine.knowCommands([id])
-        return engine.listsToSettle(id, at: delivered, onList: onList).map { BoundPatch(engine: engine, key: $0, apply: apply) }
-    }
-
     /// Joins the changes of one content or of elements of one store's lists, in their order: a content has at most one patch of a command.
     static func merged(_ patches: [BoundPatch]) -> [BoundPatch] {
         var merged: [BoundPatch] = []
