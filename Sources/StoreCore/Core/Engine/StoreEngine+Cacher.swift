@@ -112,14 +112,10 @@ extension StoreEngine {
         }
     }
 
-    private func startSave(
-        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>, over base: Revision?
-    ) {
+    private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any EngineCacher, over base: Revision?) {
         Task.detached(priority: Task.currentPriority) { [self] in
             do {
-                let outcome = try await calling(.write(param)) {
-                    try await Self.write(record, param, to: backing, shared, over: base)
-                }
+                let outcome = try await calling(.write(param)) { try await Self.write(record, param, to: backing, over: base) }
                 switch outcome {
                 case .saved(let revision):
                     callEnded(param, hasWritten: true) { key, transition in
@@ -139,19 +135,17 @@ extension StoreEngine {
     }
 
     /// Returns a record with its age on the monotonic clock.
-    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<
-        BoxedContent
-    > {
+    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any EngineCacher) -> HeldRecord<BoxedContent> {
         let now = time.date
         return date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now))
     }
 
     private func load(
-        _ call: CacherQueue<BoxedKey>.Call, _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
+        _ call: CacherQueue<BoxedKey>.Call, _ param: BoxedKey, from backing: any EngineCacher
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
             guard var record = try await calling(call, { try await backing.load(param: param) }),
-                !state.withLock({ $0.queue.isCleared(param, shared == nil ? nil : record.fetchedAt) })
+                !state.withLock({ $0.queue.isCleared(param, rules.isShared ? record.fetchedAt : nil) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))

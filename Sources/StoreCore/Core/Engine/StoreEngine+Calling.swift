@@ -122,7 +122,7 @@ extension StoreEngine {
                     return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
                 } ?? .immediate(.failure(StoreError.closedStore))
             // Only a shared cacher refuses a save.
-            if shared != nil, case .waiting = admission { attempts.append(id) }
+            if rules.isShared, case .waiting = admission { attempts.append(id) }
             switch await value(of: admission, id, param, .allSaved) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false

@@ -22,7 +22,7 @@ extension StoreEngine {
     /// therefore stay.
     func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
         guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
-        let latest = shared == nil ? [] : names.suffix(32)
+        let latest = rules.isShared ? names.suffix(32) : []
         let kept = names.filter { known.contains($0) || latest.contains($0) }
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }

@@ -83,12 +83,12 @@ extension StoreEngine {
         guard let backing, !records.isEmpty else { return }
         // The scope may be closed meanwhile.
         let work = WorkScope(fetches.running)
-        Task.detached { [shared, onEvent] in
+        Task.detached { [onEvent] in
             defer { work.end() }
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
-                    _ = try await Self.write(record.held.record, record.param, to: backing, shared, over: record.base)
+                    _ = try await Self.write(record.held.record, record.param, to: backing, over: record.base)
                 } catch {
                     kind = .cacherFault(.save, error)
                 }
