@@ -8,7 +8,7 @@ extension KeyMachine {
         guard saving.lacksRequest(for: book.revision) else { return }
         if origin.isStreaming || book.linked != nil, defersSave(&transition) { return }
         // A removal makes other users fetch content that they must not store either, and then their removals would do the same here.
-        if saving.elsewhere.isAbsent, saving.elsewhere.unreadBase == nil, saving.next?.isReplaceable != false,
+        if saving.elsewhere.isAbsent, saving.elsewhere.unread == nil, saving.next?.isReplaceable != false,
             book.held?.record.freshness.storage == .forbidden
         {
             saving.next = nil
