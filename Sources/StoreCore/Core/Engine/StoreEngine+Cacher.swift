@@ -300,11 +300,7 @@ extension StoreEngine {
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
         for save in saves {
-            let saved =
-                await isInside
-                ? valueInsideCall(save.result, save.id, save.param, .allSaved)
-                : save.result.value(onCancel: { release(save.id, of: save.param) })
-            switch saved {
+            switch await save.value() {
             case .failure(let error): faults.append(error)
             case .cancelled: isCancelled = true
             case .content, .done, .page, .outdated: break

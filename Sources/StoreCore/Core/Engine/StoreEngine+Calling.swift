@@ -82,7 +82,10 @@ extension StoreEngine {
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
-        func end() async { _ = await engine.value(of: .waiting(result), id, param, .allSaved) }
+        func end() async { _ = await value() }
+
+        @inline(__always)
+        func value() async -> CallerResult<BoxedContent> { await engine.value(of: .waiting(result), id, param, .allSaved) }
     }
 
     func invalidate(_ param: BoxedKey) async {
