@@ -38,7 +38,7 @@ extension KeyMachine {
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
         var result: CallerResult<Content>?
-        if origin.isKnown || need.isSavedNeed || need == .allSaved {
+        if origin.isKnown || need.waitsForSave {
             result = admit(id, need, &transition)
         } else {
             desk.register(id, need)
