@@ -71,24 +71,12 @@ extension OutboxCore {
     var awaited: Int { isClosed ? 0 : undelivered }
 
     func drain(until timeout: Duration) async -> DrainOutcome {
-        let instant = time.now.advanced(by: timeout)
-        let isDrained = await withTaskGroup { [version, time] group in
-            group.addTask { [weak self] in
-                var seen: UInt64 = 0
-                while let count = await self?.awaited, count > 0 {
-                    let known = seen
-                    // The waits fail only if the group is canceled.
-                    guard let next = try? await version.wait(until: { $0 > known ? $0 : nil }) else { return false }
-                    seen = next
-                }
-                return true
+        let isDrained = await wait(atMost: timeout) { [weak self, version] in
+            var seen: UInt64 = 0
+            while let count = await self?.awaited, count > 0 {
+                let known = seen
+                seen = try await version.wait { $0 > known ? $0 : nil }
             }
-            group.addTask {
-                try? await time.sleep(until: instant)
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() == true
         }
         // Another process may have submitted a command in the meantime.
         if isDrained, !isClosed { return .drained }

@@ -264,13 +264,23 @@ extension OutboxCore {
     func waitForAttempts() async {
         let running = Set(attempts.current.keys)
         guard !running.isEmpty else { return }
-        let instant = time.now.advanced(by: policy.clearTimeout)
-        await withTaskGroup { [attempts, time] group in
-            // The waits fail only if the group is canceled.
-            group.addTask { _ = try? await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
-            group.addTask { try? await time.sleep(until: instant) }
-            await group.next()
-            group.cancelAll()
+        await wait(atMost: policy.clearTimeout) { [attempts] in try await attempts.wait { running.isDisjoint(with: $0.keys) ? () : nil } }
+    }
+
+    /// Waits for a function, which is canceled after a duration.
+    ///
+    /// - Returns: Whether it has returned without an error.
+    @discardableResult
+    func wait(atMost duration: Duration, for body: @escaping @Sendable () async throws -> Void) async -> Bool {
+        let instant = time.now.advanced(by: duration)
+        return await withTaskGroup { [time] group in
+            group.addTask { (try? await body()) != nil }
+            group.addTask {
+                try? await time.sleep(until: instant)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() == true
         }
     }
 }

@@ -172,11 +172,14 @@ extension OutboxCore {
     ///
     /// - Parameter delivered: The stamp of the change; `nil` for the one that it has, or else for that of the fold.
     private func lists(of patch: BoundPatch, toSettle id: UUID, at delivered: Stamp? = nil, waits: Bool) -> [BoundPatch] {
-        guard waits else { return patch.lists(toSettle: id, at: delivered, onList: nil) }
-        let lists = patch.lists(toSettle: id, at: delivered) { [weak self] list in
-            Task.detached { [self] in await patch.engine.readList(list, ifItHasElementOf: id) { await self?.listLoaded(id, patch) } }
+        let engine = patch.engine
+        let readList: @Sendable (BoxedKey) -> Void = { [weak self] list in
+            Task.detached { [self] in await engine.readList(list, ifItHasElementOf: id) { await self?.listLoaded(id, patch) } }
         }
-        return lists.isEmpty ? [patch] : lists
+        engine.knowCommands([id])
+        let lists = engine.listsToSettle(id, at: delivered, onList: waits ? readList : nil)
+        if waits, lists.isEmpty { return [patch] }
+        return lists.map { BoundPatch(engine: engine, key: $0, apply: patch.apply) }
     }
 
     /// Another process has delivered a command and saved its change, so no list here needs to wait for it.

@@ -133,8 +133,7 @@ extension OutboxEntry {
     }
 
     init?(_ record: Data) {
-        let decoded: OutboxEntry?? = record.withUnsafeBytes { bytes in try? Self.read(bytes) }
-        guard let decoded, let entry = decoded else { return nil }
+        guard let entry = record.withUnsafeBytes({ bytes in try? Self.read(bytes) }) else { return nil }
         self = entry
     }
 

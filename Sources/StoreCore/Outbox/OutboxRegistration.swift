@@ -62,25 +62,18 @@ extension BoundPatch {
     /// temporary one.
     func replaces(_ older: BoundPatch) -> Bool { engine === older.engine && (isIn != nil || key == engine.resolved(older.key)) }
 
+    /// The key of the content; `nil` for elements of lists.
+    private var target: BoxedKey? { isIn == nil ? key : nil }
+
     func show(_ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil) {
-        if let isIn {
-            engine.showElementCommands(commands, insteadOf: superseded, isIn: isIn)
-        } else {
-            engine.showCommands(commands, of: key, insteadOf: superseded)
-        }
+        engine.showCommands(commands, of: target, insteadOf: superseded)
     }
 
-    func attempt(_ id: UUID) { if isIn == nil { engine.attemptCommand(id, of: key) } else { engine.attemptElementCommand(id) } }
+    func attempt(_ id: UUID) { engine.attemptCommand(id, of: target) }
 
-    func drop(_ ids: Set<UUID>) { if isIn == nil { engine.dropCommands(ids, of: key) } else { engine.dropElementCommands(ids) } }
+    func drop(_ ids: Set<UUID>) { engine.dropCommands(ids, of: target) }
 
-    func retire(_ id: UUID) { if isIn == nil { engine.retireCommands([id], of: key) } else { engine.retireElementCommand(id) } }
-
-    /// The patches of the lists that have the element of a delivered command.
-    func lists(toSettle id: UUID, at delivered: Stamp?, onList: (@Sendable (BoxedKey) -> Void)?) -> [BoundPatch] {
-        engine.knowCommands([id])
-        return engine.listsToSettle(id, at: delivered, onList: onList).map { BoundPatch(engine: engine, key: $0, apply: apply) }
-    }
+    func retire(_ id: UUID) { engine.retireCommand(id, of: target) }
 
     /// Joins the changes of one content or of elements of one store's lists, in their order: a content has at most one patch of a command.
     static func merged(_ patches: [BoundPatch]) -> [BoundPatch] {

@@ -9,7 +9,7 @@ struct JointRequestTests {
     private let running = WatchedState(0)
     private let request = JointRequest()
 
-    private func scope() -> FetchScope { FetchScope(FetchedKey(), .one(running)) }
+    private func scope() -> FetchScope { FetchScope(FetchedKey(0), .one(running)) }
 
     @Test func `C1, C21: a fetch cannot join a request that waits for it, nor wait for a member of it`() async throws {
         let (first, second) = (scope(), scope())
@@ -47,7 +47,7 @@ struct JointRequestTests {
 
     @Test func `C23: a request counts once for each store with a member, until it has ended`() async throws {
         let other = WatchedState(0)
-        let scopes = [scope(), scope(), FetchScope(FetchedKey(), .one(other))]
+        let scopes = [scope(), scope(), FetchScope(FetchedKey(0), .one(other))]
         let mayEnd = WatchedState(false)
         var members: [JointRequest.Member] = []
         for scope in scopes { members.append(try await scope.run { Result { try request.join() } }.get()) }

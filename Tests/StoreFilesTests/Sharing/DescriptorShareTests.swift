@@ -114,7 +114,7 @@ struct DescriptorShareTests {
     func `D10: a fetch that another fetch waits for does not wait for its turn`(isAwaitedBefore: Bool) async throws {
         let permits = Permits(1)
         let taken = permits.takeIfFree()
-        let (key, wait) = (FetchedKey(), FetchWait(FetchScope(FetchedKey(), .one(WatchedState(0)))))
+        let (key, wait) = (FetchedKey(0), FetchWait(FetchScope(FetchedKey(0), .one(WatchedState(0)))))
         if isAwaitedBefore { #expect(wait.begin(awaiting: key)) }
         let turn = Task { try await FetchTurn.$key.withValue(key) { try await FetchTurn.take(permits, within: .seconds(100_000)) } }
         if !isAwaitedBefore {

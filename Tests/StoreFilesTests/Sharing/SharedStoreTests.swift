@@ -163,7 +163,7 @@ struct SharedStoreTests {
         let contents = observer.states.compactMap(\.content)
         #expect(zip(contents, contents.dropFirst()).allSatisfy { $0 <= $1 })
         let key = a.store.engine.state.withLock { $0.live.values.first { $0.value.param == BoxedKey(1) }?.value.machine }
-        #expect(key?.saving.elsewhere.unreadBase == nil && key?.origin.reading == nil)
+        #expect(key?.saving.elsewhere.unread == nil && key?.origin.reading == nil)
     }
 
     @Test func `D2: a store loads a record once, however often it changes it`() async throws {

@@ -420,7 +420,7 @@ final class SharedModel {
                 violation =
                     "store \(user.writer) has \(String(describing: machine.book.held?.record.content)) "
                     + "and the cacher \(String(describing: server.content))"
-            } else if machine.saving.elsewhere.unreadBase != nil || machine.saving.next != nil {
+            } else if machine.saving.elsewhere.unread != nil || machine.saving.next != nil {
                 violation = "store \(user.writer) waits for a change"
             } else if !user.edits.isEmpty {
                 violation = "the caller of an edit waits forever"

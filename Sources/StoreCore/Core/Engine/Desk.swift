@@ -103,8 +103,11 @@ enum CallerNeed: Hashable, Sendable {
         }
     }
 
+    /// Whether the caller waits for a save of one change, or of all content, and needs no content.
+    var waitsForSave: Bool { isSavedNeed || self == .allSaved }
+
     /// Whether the caller waits for a save at last.
-    var endsWithSave: Bool { isSavedNeed || self == .allSaved || self == .refresh }
+    var endsWithSave: Bool { waitsForSave || self == .refresh }
 
     /// Whether the caller requests a page of a list that is not known yet.
     var isPageNeed: Bool {

@@ -51,6 +51,9 @@ struct EngineState {
     /// Returns the key that has replaced a temporary key, or any other key unchanged.
     func resolve(_ param: BoxedKey) -> BoxedKey { replacedKeys.isEmpty ? param : replacedKeys[param] ?? param }
 
+    /// The live key with a parameter, if there is one; all live keys for `nil`.
+    func liveKeys(_ param: BoxedKey?) -> [Cell<LiveKey>] { param.map { [live[resolve($0)]].compactMap { $0 } } ?? live.values }
+
     mutating func replaceKey(_ temporary: BoxedKey, with param: BoxedKey) {
         replacedKeys.replace(temporary, with: param)
         links?.replaced(temporary, by: param)
@@ -113,7 +116,7 @@ struct EngineLock: ~Copyable {
 }
 
 /// The effects of a transition that wait until the lock is released, because each of them may run user code.
-struct Effects {
+struct Effects: Sendable {
     enum Signal {
         case resume(SharedResult<CallerResult<BoxedContent>>, CallerResult<BoxedContent>)
         case cancellation(Task<Void, Never>)
@@ -133,7 +136,7 @@ struct Effects {
     /// The changes of entities that other stores show.
     var marks = Few<LinkMark>.none
     /// The effects of transitions in the stores of entities.
-    var linked: [LinkedEffects] = []
+    var linked: [(engine: StoreEngine, effects: Effects)] = []
 
     var isEmpty: Bool {
         observers.isEmpty && signals.isEmpty && discarded.isEmpty && retired.isEmpty && leftovers.isEmpty && marks.isEmpty && linked.isEmpty

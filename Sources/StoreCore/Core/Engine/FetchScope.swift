@@ -3,39 +3,10 @@ internal import Synchronization
 // Two fetches that wait for each other never end. Each wait of a fetch for a key is an edge of one graph across all stores, and a wait that
 // would close a cycle is refused.
 
-/// The identity of a live key in the graph of waits. A separate object, so that the graph neither compares nor retains user keys.
-final class FetchedKey: Sendable {
-    private struct Awaiting {
-        /// The number of fetches that wait for this key.
-        var count = 0
-        /// The turns that fetches of this key wait for: of the content and of a page at each side, and of canceled fetches.
-        var turns: [WatchedState<Bool>] = []
-    }
-
-    private let awaiting = Lock(Awaiting())
-
-    /// Adds the turn of a fetch. It becomes `true` when another fetch waits for this key, at once if one does.
-    func add(_ turn: WatchedState<Bool>) {
-        let isAwaited = awaiting.withLock { awaiting in
-            awaiting.turns.append(turn)
-            return awaiting.count > 0
-        }
-        if isAwaited { turn.update { $0 = true } }
-    }
-
-    /// Removes the turn of a fetch that waits no longer.
-    func remove(_ turn: WatchedState<Bool>) { awaiting.withLock { $0.turns.removeAll { $0 === turn } } }
-
-    fileprivate func waitBegan() {
-        let turns = awaiting.withLock { awaiting in
-            awaiting.count += 1
-            return awaiting.turns
-        }
-        for turn in turns { turn.update { $0 = true } }
-    }
-
-    fileprivate func waitEnded() { awaiting.withLock { $0.count -= 1 } }
-}
+/// The identity of a live key in the graph of waits, with the number of fetches that wait for it.
+///
+/// A separate object, so that the graph neither compares nor retains user keys.
+typealias FetchedKey = WatchedState<Int>
 
 /// A running fetch, bound to its task and inherited by its child tasks.
 final class FetchScope: Sendable {
@@ -70,13 +41,8 @@ final class FetchScope: Sendable {
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    private struct Edge {
-        let fetch: FetchScope
-        let awaited: FetchedKey
-    }
-
-    /// The waits of each key's fetches, by wait.
-    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: Edge]]>([:])
+    /// The waits of each key's fetches, by wait: the fetch, and the key that it waits for.
+    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: (fetch: FetchScope, awaited: FetchedKey)]]>([:])
 
     private let fetch: FetchScope
     private var waiting: FetchedKey { fetch.key }
@@ -102,11 +68,10 @@ final class FetchWait: Sendable {
                 // A task that outlives its fetch may wait for long, but its fetch does not wait for it.
                 for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
-            let edge = Edge(fetch: fetch, awaited: key)
-            return (true, graph[ObjectIdentifier(waiting), default: [:]].updateValue(edge, forKey: ObjectIdentifier(self))?.awaited)
+            return (true, graph[ObjectIdentifier(waiting), default: [:]].updateValue((fetch, key), forKey: ObjectIdentifier(self))?.awaited)
         }
-        earlier?.waitEnded()
-        if isAllowed { key.waitBegan() }
+        earlier?.update { $0 -= 1 }
+        if isAllowed { key.update { $0 += 1 } }
         return isAllowed
     }
 
@@ -118,7 +83,7 @@ final class FetchWait: Sendable {
             if graph[place]?.isEmpty == true { graph[place] = nil }
             return edge?.awaited
         }
-        ended?.waitEnded()
+        ended?.update { $0 -= 1 }
     }
 }
 

@@ -307,7 +307,7 @@ extension KeyMachine {
     ///
     /// - Returns: The callers that the other key can serve, oldest first. Those that wait for a save of this key stay.
     mutating func replaced(_ transition: inout Transition) -> [(id: CallerID, need: CallerNeed)] {
-        let moved = desk.callers.filter { !$0.value.isSavedNeed && $0.value != .allSaved }.sorted { $0.key < $1.key }
+        let moved = desk.callers.filter { !$0.value.waitsForSave }.sorted { $0.key < $1.key }
         for (id, _) in moved { desk.forget(id) }
         desk.observers = 0
         // An outbox that has ended may have shown the entity.

@@ -32,10 +32,8 @@ struct LiveStream<Content: Sendable> {
     var silenceEnds: MonotonicInstant?
     var last: LastValue
 
-    /// The revision of the stream's last value, which is saved at the pace of the policy (L6).
-    var revision = Ticket(number: 0)
-    var lastSave: MonotonicInstant?
-    var saveDue: MonotonicInstant?
+    /// The saves of the stream's last value.
+    var pace = SavePace()
     /// The time at which callers get stale content, if the stream waits after a connection without a value.
     var staleDue: MonotonicInstant?
 
@@ -59,7 +57,7 @@ struct LiveStream<Content: Sendable> {
     /// The time of the next step that no fact causes. An unwanted stream does not connect again.
     func nextWake(isWanted: Bool) -> MonotonicInstant? {
         let start = isWanted ? reconnectsAt : nil
-        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, saveDue ?? .distantFuture)
+        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, pace.due ?? .distantFuture)
         return wake == .distantFuture ? nil : wake
     }
 }
@@ -232,7 +230,7 @@ extension KeyMachine {
 
     private mutating func valueAccepted(_ transition: inout Transition) {
         let revision = book.revision
-        origin.changeStream { ($0.last, $0.revision) = (.accepted, revision) }
+        origin.changeStream { ($0.last, $0.pace.revision) = (.accepted, revision) }
         if origin.refetchesAfterMutations { origin.refetchesAfterMutations = false }
         if desk.fetchCallers > 0 { resumeAfterFetch(&transition) }
     }
@@ -284,7 +282,7 @@ extension KeyMachine {
             stream.attempt = attempt + 1
             stream.silenceEnds = nil
             // Saves the last value at once.
-            (stream.lastSave, stream.saveDue) = (nil, nil)
+            stream.pace.startOver()
         }
         connectionIsOver(dated, &transition)
         report(.retried(.content, attempt: attempt, delay: pause, failure), &transition)
@@ -334,8 +332,9 @@ extension KeyMachine {
     /// A time of the stream may have come.
     mutating func streamTimerFired(_ transition: inout Transition) {
         guard let stream = origin.stream else { return }
-        if let due = stream.saveDue, due <= transition.now { origin.changeStream { $0.saveDue = nil } }
-        if let end = stream.silenceEnds, end <= transition.now, let ticket = stream.ticket, let limit = rules.policy.idleTimeout {
+        let now = transition.now
+        origin.changeStream { $0.pace.timerFired(at: now) }
+        if let end = stream.silenceEnds, end <= now, let ticket = stream.ticket, let limit = rules.policy.idleTimeout {
             transition.actions.append(.cancel(ticket))
             connectionEnded(StoreError.silent(for: limit), &transition)
         }
@@ -347,23 +346,5 @@ extension KeyMachine {
         guard let limit = rules.policy.idleTimeout else { return }
         let end = transition.now.advanced(by: limit)
         origin.changeStream { $0.silenceEnds = end }
-    }
-
-    /// Whether the stream's last value is saved later, because another one was saved a short while ago (L6).
-    mutating func defersSave(_ transition: inout Transition) -> Bool {
-        guard let stream = origin.stream, stream.revision == book.revision, rules.policy.saveInterval > .zero else { return false }
-        // A caller that waits for a save must not wait for the interval as well.
-        if !desk.callers.isEmpty, desk.callers.contains(where: { $0.value.isSavedNeed }) { return false }
-        if stream.saveDue != nil { return true }
-        if let last = stream.lastSave {
-            let due = last.advanced(by: rules.policy.saveInterval)
-            if transition.now < due {
-                origin.changeStream { $0.saveDue = due }
-                return true
-            }
-        }
-        let now = transition.now
-        origin.changeStream { $0.lastSave = now }
-        return false
     }
 }

@@ -38,7 +38,7 @@ extension KeyMachine {
     /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
         var result: CallerResult<Content>?
-        if origin.isKnown || need.isSavedNeed || need == .allSaved {
+        if origin.isKnown || need.waitsForSave {
             result = admit(id, need, &transition)
         } else {
             desk.register(id, need)
@@ -105,14 +105,11 @@ extension KeyMachine {
             origin.changeFlight { $0.isPromised = true }
             return .content(content)
         }
-        if origin.flight == nil, let failure = origin.failure, origin.isStreaming {
-            // Callers wait for the next connection of a stream (L4).
-            return need == .content ? staleResult(failure.error, &transition) : nil
-        }
-        if origin.flight == nil, let failure = origin.failure, origin.holdsOff(at: transition.now) {
-            return need == .content ? failureResult(failure.error, &transition) : .done
-        }
-        return nil
+        guard origin.flight == nil, let failure = origin.failure else { return nil }
+        // Callers wait for the next connection of a stream (L4).
+        if origin.isStreaming { return need == .content ? staleResult(failure.error, &transition) : nil }
+        guard origin.holdsOff(at: transition.now) else { return nil }
+        return need == .content ? failureResult(failure.error, &transition) : .done
     }
 
     /// The expired content for a caller that need not wait for a fetch: within a window, or however old behind a slow fetch (C3, C26).
@@ -239,10 +236,7 @@ extension KeyMachine {
     mutating func settleInvalidation(_ transition: inout Transition) {
         desk.invalidatePending = false
         guard origin.isKnown else { return }
-        for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved {
-            desk.forget(id)
-            if let result = admit(id, need, &transition) { transition.actions.append(.resume(id, result)) }
-        }
+        for (id, need) in desk.callers where need == .acceptedContent || need == .allSaved { readmit(id, need, &transition) }
     }
 
     /// The accepted content is known from now on: resumes the callers and serves the observers that waited for it.
@@ -271,10 +265,12 @@ extension KeyMachine {
     mutating func readmitCallers(_ transition: inout Transition) {
         guard !desk.callers.isEmpty else { return }
         let inOrder = desk.callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
-        for (id, need) in inOrder where !need.isSavedNeed {
-            desk.forget(id)
-            if let result = admit(id, need, &transition) { transition.actions.append(.resume(id, result)) }
-        }
+        for (id, need) in inOrder where !need.isSavedNeed { readmit(id, need, &transition) }
+    }
+
+    private mutating func readmit(_ id: CallerID, _ need: CallerNeed, _ transition: inout Transition) {
+        desk.forget(id)
+        if let result = admit(id, need, &transition) { transition.actions.append(.resume(id, result)) }
     }
 
     // MARK: Results

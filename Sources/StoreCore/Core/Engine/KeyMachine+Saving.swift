@@ -6,10 +6,9 @@ extension KeyMachine {
         guard origin.isKnown, saving.tried < book.revision else { return }
         guard rules.hasBacking else { return saveEnded(book.revision, failure: nil, &transition) }
         guard saving.lacksRequest(for: book.revision) else { return }
-        if origin.isStreaming, defersSave(&transition) { return }
-        if book.linked != nil, defersLinkedSave(&transition) { return }
+        if origin.isStreaming || book.linked != nil, defersSave(&transition) { return }
         // A removal makes other users fetch content that they must not store either, and then their removals would do the same here.
-        if saving.elsewhere.isAbsent, saving.elsewhere.unreadBase == nil, saving.next?.isReplaceable != false,
+        if saving.elsewhere.isAbsent, saving.elsewhere.unread == nil, saving.next?.isReplaceable != false,
             book.held?.record.freshness.storage == .forbidden
         {
             saving.next = nil
@@ -17,6 +16,20 @@ extension KeyMachine {
         }
         saving.isRequested = true
         transition.actions.append(.save)
+    }
+
+    /// Whether the newest content, which has come by itself, is saved later (L6, E8).
+    private mutating func defersSave(_ transition: inout Transition) -> Bool {
+        let isPushed = origin.stream?.pace.revision == book.revision
+        // A caller that waits for a save must not wait for the interval as well.
+        guard isPushed || book.linked?.value.pace.revision == book.revision, rules.policy.saveInterval > .zero,
+            !desk.callers.values.contains(where: \.isSavedNeed)
+        else { return false }
+        let interval = rules.policy.saveInterval
+        guard isPushed else { return book.linked?.value.pace.defers(by: interval, at: transition.now) == true }
+        var isDeferred = false
+        origin.changeStream { isDeferred = $0.pace.defers(by: interval, at: transition.now) }
+        return isDeferred
     }
 
     /// The requested save begins.

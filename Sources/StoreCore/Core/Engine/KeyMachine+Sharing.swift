@@ -13,12 +13,16 @@ internal import Foundation
 struct SharedKey: Hashable {
     /// The revision that the content is known to contain: of its own last save, or of the record that superseded a save.
     var known = Revision.none
-    /// The base while a change of others has not been read; `nil` if all are read.
-    var unreadBase: Revision?
-    /// The latest change of others that has not been read.
-    var unread = Revision.none
+    /// The changes of others that have not been read; `nil` if all are read.
+    var unread: Unread?
     /// Whether the cacher is known to have no record of the key.
     var isAbsent = false
+
+    struct Unread: Hashable {
+        /// The base before the first of the changes.
+        let base: Revision
+        var latest: Revision
+    }
 
     /// The revision that stands for a gap; greater than every other.
     static var gap: Revision { Revision(number: .max, writer: .max) }
@@ -54,7 +58,7 @@ enum ContentChange: Hashable {
 
 extension KeyMachine {
     /// The position up to which the content contains all changes of others.
-    var base: Revision { max(saving.elsewhere.unreadBase ?? rules.position?() ?? .none, saving.elsewhere.known) }
+    var base: Revision { max(saving.elsewhere.unread?.base ?? rules.position?() ?? .none, saving.elsewhere.known) }
 
     /// Records a change of the content that is to be saved.
     mutating func note(_ change: ContentChange) {
@@ -80,8 +84,7 @@ extension KeyMachine {
 
     mutating func learn(_ revision: Revision) {
         saving.elsewhere.known = max(saving.elsewhere.known, revision)
-        guard saving.elsewhere.unread <= saving.elsewhere.known else { return }
-        (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil)
+        if let unread = saving.elsewhere.unread, unread.latest <= saving.elsewhere.known { saving.elsewhere.unread = nil }
     }
 
     /// The cacher has refused the running save because another user has changed the key.
@@ -121,13 +124,17 @@ extension KeyMachine {
     /// - Parameter revision: The revision of the change; ``SharedKey/gap`` if changes may have been lost.
     mutating func changedElsewhere(_ revision: Revision, _ transition: inout Transition) {
         guard revision > saving.elsewhere.known else { return }
-        if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
-        saving.elsewhere.unread = max(saving.elsewhere.unread, revision)
-        origin.outdateNewerRecord()
+        noteUnread(revision)
         // A retried save is refused if it is outdated. The record that is read otherwise may be older than fetched content.
         retrySave(&transition)
         readAgain(&transition)
         endTransition(&transition)
+    }
+
+    private mutating func noteUnread(_ revision: Revision) {
+        let earlier = saving.elsewhere.unread
+        saving.elsewhere.unread = SharedKey.Unread(base: earlier?.base ?? base, latest: max(earlier?.latest ?? .none, revision))
+        origin.outdateNewerRecord()
     }
 
     /// Another user has removed all records.
@@ -149,9 +156,9 @@ extension KeyMachine {
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
-        guard saving.elsewhere.unreadBase != nil, mayReadAgain else { return }
+        guard let unread = saving.elsewhere.unread, mayReadAgain else { return }
         beginReading(&transition)
-        origin.reread?.purpose = .newerRecord(saving.elsewhere.unread, isOutdated: false)
+        origin.reread?.purpose = .newerRecord(unread.latest, isOutdated: false)
     }
 
     /// Marks the newest record. If this store holds none, another user may have saved one that was not announced yet; it is read first.
@@ -159,9 +166,7 @@ extension KeyMachine {
         applyInvalidation(&transition)
         if book.held == nil, rules.isShared, book.patches.isEmpty || !isTemporary {
             desk.invalidatePending = true
-            if saving.elsewhere.unreadBase == nil { saving.elsewhere.unreadBase = base }
-            saving.elsewhere.unread = SharedKey.gap
-            origin.outdateNewerRecord()
+            noteUnread(SharedKey.gap)
             readAgain(&transition)
         } else if desk.invalidatePending {
             settleInvalidation(&transition)
@@ -182,12 +187,12 @@ extension KeyMachine {
         case .success, .failure(is UnacceptedVersion):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
             guard mayAdopt else { return }
-            if !isOutdated { (saving.elsewhere.unread, saving.elsewhere.unreadBase) = (.none, nil) }
+            if !isOutdated { saving.elsewhere.unread = nil }
             if revision != SharedKey.gap { saving.elsewhere.known = max(saving.elsewhere.known, revision) }
             let invalidates = desk.invalidatePending
             if case .success(let newer) = result {
                 adopt(newer, &transition)
-                if invalidates, book.held != nil || saving.elsewhere.unreadBase != nil { invalidateNewest(&transition) }
+                if invalidates, book.held != nil || saving.elsewhere.unread != nil { invalidateNewest(&transition) }
             } else {
                 // If the content gave way to a record that its origin does not accept, both stores would fetch forever (D2).
                 saving.elsewhere.isAbsent = false
@@ -251,7 +256,7 @@ extension KeyMachine {
         if let error { yieldToNewerRecord(after: error, &transition) }
         readAgain(&transition)
         // If this store has overwritten that record, nothing will be read.
-        guard origin.flight?.isParked == true, saving.elsewhere.unreadBase == nil else { return }
+        guard origin.flight?.isParked == true, saving.elsewhere.unread == nil else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
@@ -263,7 +268,7 @@ extension KeyMachine {
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
         guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.
-        guard saving.elsewhere.unreadBase == nil || mayReadAgain else {
+        guard saving.elsewhere.unread == nil || mayReadAgain else {
             origin.changeFlight { $0.isParked = true }
             return false
         }
@@ -292,12 +297,12 @@ extension KeyMachine {
 
     /// A save has failed: if the cacher can never take the record, the newer record of another user replaces it.
     private mutating func yieldToNewerRecord(after error: any Error, _ transition: inout Transition) {
-        guard saving.elsewhere.unreadBase != nil, saving.tried == book.revision, let failed = saving.next,
+        guard saving.elsewhere.unread != nil, saving.tried == book.revision, let failed = saving.next,
             (error as? StoreError)?.code == .unwritableRecord || !RetryPolicy.isTransient(error)
         else { return }
         if !failed.isReplaceable { dropUnsaved(&transition) }
         // If the newer record cannot be read either, a further save is refused.
-        saving.next = OutgoingChange(base: failed.base ?? saving.elsewhere.unreadBase, isDerived: true)
+        saving.next = OutgoingChange(base: failed.base ?? saving.elsewhere.unread?.base, isDerived: true)
     }
 
     /// A newer record of another user takes the place of a change that nothing would apply again.

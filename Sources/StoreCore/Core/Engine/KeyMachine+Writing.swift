@@ -183,12 +183,7 @@ extension KeyMachine {
 extension KeyMachine {
     /// The store is closed: fails the callers, except those that wait for a save, and drops everything but the pending save.
     mutating func closed(_ transition: inout Transition) {
-        resumeCallers(&transition) { need in
-            switch need {
-            case .saved, .savedEdit, .allSaved: nil
-            default: .failure(StoreError.closedStore)
-            }
-        }
+        resumeCallers(&transition) { need in need.waitsForSave ? nil : .failure(StoreError.closedStore) }
         desk.observers = 0
         (desk.forceRefreshPending, desk.triggerPending, origin.refetchesAfterMutations) = (false, false, false)
         book.held?.refetchesAtDeadline = false

@@ -203,7 +203,7 @@ extension KeyMachine {
             origin.graceEnds != nil || origin.isStreaming
                 || (desk.observers > 0 && (desk.triggerPending || book.held?.refetchesAtDeadline == true)) || staleDue != nil
             ? earliestWake : nil
-        guard let due = book.linked?.value.saveDue else { return wake }
+        guard let due = book.linked?.value.pace.due else { return wake }
         return min(wake ?? .distantFuture, due)
     }
 
@@ -228,7 +228,7 @@ extension KeyMachine {
         if let end = origin.graceEnds, end <= transition.now { cancelUnwanted(&transition) }
         if let due = staleDue, due <= transition.now { serveStaleContent(&transition) }
         if origin.isStreaming { streamTimerFired(&transition) }
-        if let due = book.linked?.value.saveDue, due <= transition.now { book.linked?.value.saveDue = nil }
+        if book.linked?.value.pace.due != nil { book.linked?.value.pace.timerFired(at: transition.now) }
         if let due = automaticFetchDue, due <= transition.now { startFlight(forceRefresh: false, &transition) }
         endTransition(&transition)
     }

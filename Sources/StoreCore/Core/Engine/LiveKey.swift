@@ -135,7 +135,7 @@ struct LiveKey {
     /// Returns the key's identity in the graph of waits, and creates it if needed.
     mutating func identified() -> FetchedKey {
         if let identity { return identity }
-        let identity = FetchedKey()
+        let identity = FetchedKey(0)
         self.identity = identity
         return identity
     }

@@ -66,3 +66,30 @@ struct SavePhase: Hashable {
         if let running, revision <= running.revision { self.running?.change?.isUnattended = true } else { next?.isUnattended = true }
     }
 }
+
+/// The pace at which changes that come by themselves are saved: values of a stream (L6), and linked changes (E8).
+struct SavePace {
+    /// The revision of the last such change.
+    var revision = Ticket(number: 0)
+    private var lastSave: MonotonicInstant?
+    /// The time at which the change is saved that waits; `nil` if none does.
+    private(set) var due: MonotonicInstant?
+
+    /// Returns whether the save of the last change waits, because another one was saved a short while ago.
+    mutating func defers(by interval: Duration, at now: @autoclosure () -> MonotonicInstant) -> Bool {
+        if due != nil { return true }
+        let now = now()
+        if let next = lastSave?.advanced(by: interval), now < next {
+            due = next
+        } else {
+            lastSave = now
+        }
+        return due != nil
+    }
+
+    /// The time of the next save may have come.
+    mutating func timerFired(at now: MonotonicInstant) { if let due, due <= now { self.due = nil } }
+
+    /// The last change is saved at once, if it waits.
+    mutating func startOver() { (lastSave, due) = (nil, nil) }
+}

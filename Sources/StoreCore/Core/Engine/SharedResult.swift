@@ -79,17 +79,12 @@ final class SharedResult<Value: Sendable>: Sendable {
 
     /// Removes a caller, and reports that the last one has left; has no effect after the result.
     func leave(_ ticket: Ticket) {
-        if remove(ticket) { onEmpty?(self) }
-    }
-
-    /// Removes a caller; returns whether it was the last one.
-    func remove(_ ticket: Ticket) -> Bool {
         let (caller, isLast) = state.withLock { state in
             let caller = state.callers.remove(ticket)
             return (caller, caller != nil && state.callers.isEmpty)
         }
         caller?.resume()
-        return isLast
+        if isLast { onEmpty?(self) }
     }
 
     /// The result; `nil` for a resumed caller that has left.

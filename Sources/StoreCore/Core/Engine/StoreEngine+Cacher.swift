@@ -79,9 +79,9 @@ extension StoreEngine {
             case .load(let param, let ticket):
                 Task.detached(priority: Task.currentPriority) { [self] in
                     var result = await self.load(call, param, from: backing)
-                    let held = self.links.isEmpty ? [] : await self.loadEntities(of: &result)
+                    let release = self.links.isEmpty ? nil : await self.loadEntities(of: &result)
                     callEnded(param) { [result] key, transition in key.machine.cacheReadFinished(ticket, result, &transition) }
-                    for entity in held { entity.release() }
+                    release?()
                 }
             case .write(let param):
                 // A newer record of another user has made the save unnecessary, and the key may have been forgotten since then. A key that
@@ -112,14 +112,10 @@ extension StoreEngine {
         }
     }
 
-    private func startSave(
-        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>, over base: Revision?
-    ) {
+    private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any EngineCacher, over base: Revision?) {
         Task.detached(priority: Task.currentPriority) { [self] in
             do {
-                let outcome = try await calling(.write(param)) {
-                    try await Self.write(record, param, to: backing, shared, over: base)
-                }
+                let outcome = try await calling(.write(param)) { try await Self.write(record, param, to: backing, over: base) }
                 switch outcome {
                 case .saved(let revision):
                     callEnded(param, hasWritten: true) { key, transition in
@@ -139,19 +135,17 @@ extension StoreEngine {
     }
 
     /// Returns a record with its age on the monotonic clock.
-    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<
-        BoxedContent
-    > {
+    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any EngineCacher) -> HeldRecord<BoxedContent> {
         let now = time.date
         return date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now))
     }
 
     private func load(
-        _ call: CacherQueue<BoxedKey>.Call, _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
+        _ call: CacherQueue<BoxedKey>.Call, _ param: BoxedKey, from backing: any EngineCacher
     ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
         do {
             guard var record = try await calling(call, { try await backing.load(param: param) }),
-                !state.withLock({ $0.queue.isCleared(param, shared == nil ? nil : record.fetchedAt) })
+                !state.withLock({ $0.queue.isCleared(param, rules.isShared ? record.fetchedAt : nil) })
             else { return .success(nil) }
             if record.details?.fields.commands != nil { forgetRetiredCommands(in: &record) }
             return .success(date(record, param, backing))
@@ -306,11 +300,7 @@ extension StoreEngine {
         }
         // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
         for save in saves {
-            let saved =
-                await isInside
-                ? valueInsideCall(save.result, save.id, save.param, .allSaved)
-                : save.result.value(onCancel: { release(save.id, of: save.param) })
-            switch saved {
+            switch await save.value() {
             case .failure(let error): faults.append(error)
             case .cancelled: isCancelled = true
             case .content, .done, .page, .outdated: break
@@ -328,8 +318,9 @@ extension StoreEngine {
     /// Registers a caller at each key with a pending save, and retries failed saves.
     private func beginWaiting(_ param: BoxedKey?) -> (saves: [Saving], clearing: ClearingResult?) {
         withEffects { state, effects -> (saves: [Saving], clearing: ClearingResult?) in
-            let keys = param.map { [state.live[state.resolve($0)]].compactMap { $0 } } ?? state.live.values
-            let saves = keys.compactMap { key in take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) } }
+            let saves = state.liveKeys(param).compactMap { key in
+                take(key, &state, &effects) { key, transition in beginWaiting(&key, &transition) }
+            }
             return (saves, state.nextClearing ?? state.clearing)
         }
     }

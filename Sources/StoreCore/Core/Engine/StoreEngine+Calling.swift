@@ -82,7 +82,10 @@ extension StoreEngine {
 
         /// Waits until the change or a newer one is saved, the save has failed, or the task is canceled.
         @usableFromInline
-        func end() async { _ = await engine.value(of: .waiting(result), id, param, .allSaved) }
+        func end() async { _ = await value() }
+
+        @inline(__always)
+        func value() async -> CallerResult<BoxedContent> { await engine.value(of: .waiting(result), id, param, .allSaved) }
     }
 
     func invalidate(_ param: BoxedKey) async {
@@ -122,7 +125,7 @@ extension StoreEngine {
                     return key.callerArrived(id, needing: .savedEdit(newRevision), &transition)
                 } ?? .immediate(.failure(StoreError.closedStore))
             // Only a shared cacher refuses a save.
-            if shared != nil, case .waiting = admission { attempts.append(id) }
+            if rules.isShared, case .waiting = admission { attempts.append(id) }
             switch await value(of: admission, id, param, .allSaved) {
             case .outdated: continue
             case .failure(let error as StoreError) where error.code == .closed: return false

@@ -56,12 +56,12 @@ extension StoreEngine {
             resumeIdleWaiters(&state)
         }
         guard await idle.value(onCancel: { idle.put(false) }) else { throw CancellationError() }
-        await (backing as? any NoticingCacher<BoxedKey, BoxedContent>)?.settle()
+        await backing?.settle()
     }
 
     /// Counts the background work of the cacher of a released engine, such as a scan or the end of a lease, until it has ended.
     func settleLater() {
-        guard let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
+        guard let backing else { return }
         let (running, work) = (fetches.running, WorkScope(fetches.running))
         Task.detached {
             defer { work.end() }

@@ -22,21 +22,28 @@ extension StoreEngine {
     /// therefore stay.
     func forgetRetiredCommands(in record: inout CacheRecord<BoxedContent>) {
         guard let names = record.fields.commands, let known = state.withLock({ $0.knownCommands }) else { return }
-        let latest = shared == nil ? [] : names.suffix(32)
+        let latest = rules.isShared ? names.suffix(32) : []
         let kept = names.filter { known.contains($0) || latest.contains($0) }
         if kept.count < names.count { record.fields.commands = kept.isEmpty ? nil : kept }
     }
 
+    // A command changes the content of one key, or elements in every list of this store: `param` is `nil` then.
+
     /// Shows the changes of commands as patches, and removes the patch of a superseded command.
-    package func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey, insteadOf superseded: UUID? = nil) {
+    package func showCommands(_ commands: [ShownCommand<BoxedContent>], of param: BoxedKey?, insteadOf superseded: UUID? = nil) {
+        guard let param else { return showElementCommands(commands, insteadOf: superseded) }
         transition(param) { key, transition in key.machine.commandsShown(commands, insteadOf: superseded, &transition) }
     }
 
     /// Returns the stamp of this moment, later than all stamps that the store and its linked stores have given.
     package func stamp() -> Stamp { clocks.stamp(at: time.date) }
 
-    package func attemptCommand(_ id: UUID, of param: BoxedKey) {
-        transitionIfLive(param) { key, transition in key.machine.commandAttempted(id, &transition) }
+    package func attemptCommand(_ id: UUID, of param: BoxedKey?) {
+        changeCommands(of: param) { state in
+            if param == nil { state.elementCommands[id]?.shown.mark.isAttempted = true }
+        } change: { key, transition in
+            key.machine.commandAttempted(id, &transition)
+        }
     }
 
     /// Folds the change of a delivered command into the content, and waits until that is saved.
@@ -62,20 +69,36 @@ extension StoreEngine {
         await saved(folded)
     }
 
-    /// The outbox has forgotten commands that the saved content contains.
-    package func retireCommands(_ ids: [UUID], of param: BoxedKey) {
-        state.withLock { $0.knownCommands?.subtract(ids) }
-        transitionIfLive(param) { key, transition in key.machine.commandsRetired(ids, &transition) }
+    /// The outbox has forgotten a command that the saved content contains.
+    package func retireCommand(_ id: UUID, of param: BoxedKey?) {
+        changeCommands(of: param) { state in
+            if param == nil { state.elementCommands[id] = nil }
+            state.knownCommands?.remove(id)
+        } change: { key, transition in
+            key.machine.commandsRetired([id], &transition)
+        }
     }
 
     /// Removes the changes of commands. Their results no longer count.
-    package func dropCommands(_ ids: Set<UUID>, of param: BoxedKey) {
-        state.withLock { state in
+    package func dropCommands(_ ids: Set<UUID>, of param: BoxedKey?) {
+        changeCommands(of: param) { state in
             state.knownCommands?.subtract(ids)
-            let param = state.resolve(param)
-            if state.live[param]?.value.machine.isCreated(onlyBy: ids) == true { state.abandonedKeys.replace(param, with: true) }
+            guard let param else { return ids.forEach { state.elementCommands[$0] = nil } }
+            let key = state.resolve(param)
+            if state.live[key]?.value.machine.isCreated(onlyBy: ids) == true { state.abandonedKeys.replace(key, with: true) }
+        } change: { key, transition in
+            key.machine.commandsDropped(ids, &transition)
         }
-        transitionIfLive(param) { key, transition in key.machine.commandsDropped(ids, &transition) }
+    }
+
+    /// Changes what the store knows of commands, and then gives a fact to the machines of the live keys that they concern.
+    private func changeCommands(
+        of param: BoxedKey?, _ note: (inout EngineState) -> Void, change: @Sendable (inout Key, inout Transition) -> Void
+    ) {
+        withEffects { state, effects in
+            note(&state)
+            for key in state.liveKeys(param) { take(key, &state, &effects, change) }
+        }
     }
 
     // MARK: Temporary keys
@@ -160,9 +183,8 @@ extension StoreEngine {
 /// costs about 300 bytes (C15). Observers have moved to the new key, and an outbox has notes of its own for its commands.
 package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable {
     private var notes: [Key: Note] = [:]
-    /// The temporary keys in the order of their first notes; those before `oldest` are forgotten.
-    private var order: [Key] = []
-    private var oldest = 0
+    /// The temporary keys in the order of their first notes. A slice, because removing its first key moves no other.
+    private var order: ArraySlice<Key> = []
     private let limit: Int
 
     package init(limit: Int = 10_000) { self.limit = limit }
@@ -175,13 +197,7 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
     package mutating func replace(_ temporary: Key, with note: Note) {
         guard notes.updateValue(note, forKey: temporary) == nil else { return }
         order.append(temporary)
-        guard notes.count > limit else { return }
-        notes[order[oldest]] = nil
-        oldest += 1
-        // Rarely, so that forgetting a key takes constant time on average.
-        guard oldest > limit else { return }
-        order.removeFirst(oldest)
-        oldest = 0
+        if notes.count > limit, let oldest = order.popFirst() { notes[oldest] = nil }
     }
 }
 
@@ -194,27 +210,29 @@ package struct TemporaryKeys<Key: Hashable & Sendable, Note: Sendable>: Sendable
 
 struct ElementCommand: Sendable {
     var shown: ShownCommand<BoxedContent>
-    let isIn: @Sendable (_ list: BoxedContent) -> Bool
     /// Called once for each list that becomes live, while a delivered command waits for a list.
     var onList: (@Sendable (BoxedKey) -> Void)?
     /// The lists for which it was called. Reading one makes it live again.
     var seen: Set<BoxedKey> = []
+
+    /// Whether a list has one of the elements.
+    func isIn(_ list: BoxedContent) -> Bool { shown.elements?.isIn(list) == true }
 }
 
 extension StoreEngine {
-    /// Shows the changes of commands of one element in all lists, and removes the changes of a superseded command.
-    package func showElementCommands(
-        _ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID? = nil, isIn: @escaping @Sendable (BoxedContent) -> Bool
-    ) {
-        inEveryList { state in
+    /// Shows the changes of commands of the same elements in all lists, and removes the changes of a superseded command.
+    private func showElementCommands(_ commands: [ShownCommand<BoxedContent>], insteadOf superseded: UUID?) {
+        withEffects { state, effects in
             if let superseded { state.elementCommands[superseded] = nil }
-            for command in commands { state.elementCommands[command.mark.id] = ElementCommand(shown: command, isIn: isIn) }
-        } change: { key, transition in
-            key.machine.commandsShown(commands, insteadOf: superseded, &transition)
-        } afterwards: { state, effects in
-            guard let front = self.front else { return }
+            for command in commands { state.elementCommands[command.mark.id] = ElementCommand(shown: command) }
+            for key in state.live.values {
+                take(key, &state, &effects) { key, transition in
+                    key.machine.commandsShown(commands, insteadOf: superseded, &transition)
+                }
+            }
+            guard let front, let elements = commands.first?.elements else { return }
             for param in front.keys() where state.live[param] == nil {
-                if let entry = front.entry(param), isIn(entry.record.content) { _ = self.liveKey(param, &state, &effects) }
+                if let entry = front.entry(param), elements.isIn(entry.record.content) { _ = liveKey(param, &state, &effects) }
             }
         }
     }
@@ -230,14 +248,6 @@ extension StoreEngine {
                 state.elementCommands[id]?.seen.insert(key.param).inserted == true
             else { continue }
             onList(key.param)
-        }
-    }
-
-    package func attemptElementCommand(_ id: UUID) {
-        inEveryList { state in
-            state.elementCommands[id]?.shown.mark.isAttempted = true
-        } change: { key, transition in
-            key.machine.commandAttempted(id, &transition)
         }
     }
 
@@ -294,38 +304,6 @@ extension StoreEngine {
     /// Whether the change of a command is not yet part of the content of a key.
     package func showsCommand(_ id: UUID, of param: BoxedKey) -> Bool {
         state.withLock { $0.live[$0.resolve(param)]?.value.machine.book.patches.contains { $0.command?.id == id } ?? false }
-    }
-
-    /// The outbox has forgotten a command that the saved lists contain.
-    package func retireElementCommand(_ id: UUID) {
-        inEveryList { state in
-            state.elementCommands[id] = nil
-            state.knownCommands?.remove(id)
-        } change: { key, transition in
-            key.machine.commandsRetired([id], &transition)
-        }
-    }
-
-    /// Removes the changes of commands. Their results no longer count.
-    package func dropElementCommands(_ ids: Set<UUID>) {
-        inEveryList { state in
-            for id in ids { state.elementCommands[id] = nil }
-            state.knownCommands?.subtract(ids)
-        } change: { key, transition in
-            key.machine.commandsDropped(ids, &transition)
-        }
-    }
-
-    /// Changes the commands, and then gives a fact to the machine of each live list.
-    private func inEveryList(
-        _ note: (inout EngineState) -> Void, change: @Sendable (inout Key, inout Transition) -> Void,
-        afterwards: (inout EngineState, inout Effects) -> Void = { _, _ in }
-    ) {
-        withEffects { state, effects in
-            note(&state)
-            for key in state.live.values { take(key, &state, &effects, change) }
-            afterwards(&state, &effects)
-        }
     }
 }
 

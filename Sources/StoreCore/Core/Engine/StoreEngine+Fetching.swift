@@ -6,7 +6,7 @@ extension StoreEngine {
         let scope = FetchScope(key.identified(), .one(fetches.running))
         if case .values(let last) = order { return stream(ticket, after: last, key.param, scope, at: start) }
         // An explicit refresh returns the origin's current content, even if another user is fetching.
-        if shared != nil, order.target == .content, key.machine.origin.flight?.forceRefresh == false {
+        if rules.isShared, order.target == .content, key.machine.origin.flight?.forceRefresh == false {
             return leasedFetch(ticket, order, key.param, scope, at: start)
         }
         return fetch(ticket, order, key.param, scope, at: start)

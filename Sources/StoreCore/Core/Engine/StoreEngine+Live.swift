@@ -83,12 +83,12 @@ extension StoreEngine {
         guard let backing, !records.isEmpty else { return }
         // The scope may be closed meanwhile.
         let work = WorkScope(fetches.running)
-        Task.detached { [shared, onEvent] in
+        Task.detached { [onEvent] in
             defer { work.end() }
             for (number, record) in records.enumerated() {
                 var kind = StoreEventKind.saved
                 do {
-                    _ = try await Self.write(record.held.record, record.param, to: backing, shared, over: record.base)
+                    _ = try await Self.write(record.held.record, record.param, to: backing, over: record.base)
                 } catch {
                     kind = .cacherFault(.save, error)
                 }
@@ -107,7 +107,7 @@ extension KeyMachine<BoxedContent> {
         of param: BoxedKey, _ now: MonotonicInstant, _ date: Date
     ) -> (param: BoxedKey, held: HeldRecord<BoxedContent>, isDated: Bool, base: Revision?)? {
         let dated = heldAfterStream(now, date)
-        guard origin.isStreaming || book.linked?.value.saveDue != nil,
+        guard origin.isStreaming || book.linked?.value.pace.due != nil,
             let held = dated ?? (saving.tried < book.revision ? book.held : nil),
             !held.isStandIn, held.record.freshness.storage == .allowed
         else {

@@ -39,15 +39,9 @@ struct IdleIndexes<Param: Hashable & Sendable> {
     /// An index is as large as its list, so only a few are kept.
     private static var limit: Int { 4 }
 
-    private struct Entry {
-        let param: Param
-        /// The identity of the list: each accepted list has its own details, because they hold its page key.
-        let details: RecordDetails
-        let index: AnyObject
-    }
-
-    /// In the order in which their lists became idle, the oldest first.
-    private var entries: [Entry] = []
+    /// In the order in which their lists became idle, the oldest first. The details are the identity of a list: each accepted list has its
+    /// own, because they hold its page key.
+    private var entries: [(param: Param, details: RecordDetails, index: AnyObject)] = []
 
     var count: Int { entries.count }
 
@@ -58,7 +52,7 @@ struct IdleIndexes<Param: Hashable & Sendable> {
         _ = take(param, nil, &leftovers)
         guard let index, let details else { return }
         if entries.count == Self.limit { leftovers.append(entries.removeFirst().param) }
-        entries.append(Entry(param: param, details: details, index: index))
+        entries.append((param, details, index))
     }
 
     /// Takes out the index of a list that becomes live, if the list is unchanged.

@@ -5,8 +5,8 @@ internal import Synchronization
 extension StoreEngine {
     /// Follows the changes of others; the cacher begins to deliver them at its first load or save.
     func observeChanges() {
-        guard let shared else { return }
-        let changes = shared.observeChanges { [weak self] change in self?.changed(change) }
+        guard rules.isShared, let backing else { return }
+        let changes = backing.observeChanges { [weak self] change in self?.changed(change) }
         state.withLock { $0.changes = changes }
     }
 
@@ -44,12 +44,11 @@ extension StoreEngine {
 
     /// Saves or removes a record; with a base, only if no other user of the shared cacher has changed the key since.
     static func write(
-        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, to backing: any Cacher<BoxedKey, BoxedContent>,
-        _ shared: (any SharedCacher<BoxedKey, BoxedContent>)?, over base: Revision?
+        _ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, to backing: any EngineCacher, over base: Revision?
     ) async throws -> SaveOutcome<BoxedContent> {
-        if let shared, let base {
-            if let record { return try await shared.save(record, param: param, over: base) }
-            return try await shared.remove(param: param, over: base)
+        if let base, backing.isShared {
+            if let record { return try await backing.save(record, param: param, over: base) }
+            return try await backing.remove(param: param, over: base)
         }
         if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
         return .saved(.none)
@@ -63,11 +62,11 @@ extension StoreEngine {
     ) -> FetchStarter.Work {
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
-        return { [weak self, shared, fetches, duration = rules.policy.leaseDuration] in
+        return { [weak self, backing, fetches, duration = rules.policy.leaseDuration] in
             defer { scope.work.end() }
             var lease: Lease?
             do {
-                let outcome = try await FetchTurn.$key.withValue(scope.key) { try await shared?.lease(param, for: duration) }
+                let outcome = try await FetchTurn.$key.withValue(scope.key) { try await backing?.lease(param, for: duration) }
                 switch outcome {
                 case .granted(let granted):
                     // The store may have been released, or the fetch dropped.

@@ -17,8 +17,7 @@ package final class StoreEngine: Sendable {
     /// Connects to an origin that pushes; `nil` for any other origin.
     let follow: Follow?
     package let front: FrontMemory?
-    package let backing: (any Cacher<BoxedKey, BoxedContent>)?
-    package let shared: (any SharedCacher<BoxedKey, BoxedContent>)?
+    let backing: (any EngineCacher)?
     let rules: KeyRules<BoxedContent>
     package let time: any TimeSource
     package let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
@@ -35,7 +34,7 @@ package final class StoreEngine: Sendable {
     private let ids = Atomic<UInt64>(0)
 
     init(
-        respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
+        respond: @escaping Respond, follow: Follow? = nil, front: FrontMemory?, backing: (any EngineCacher)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?, name: String = "",
         links: [LinkRules] = [], scope: CacheScope? = nil, onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
@@ -47,9 +46,7 @@ package final class StoreEngine: Sendable {
         self.follow = follow
         self.front = front
         self.backing = backing
-        let cacher = backing as? any SharedCacher<BoxedKey, BoxedContent>
-        let shared = cacher?.isShared == true ? cacher : nil
-        self.shared = shared
+        let shared = backing?.isShared == true ? backing : nil
         self.time = time
         self.onEvent = onEvent
         rules = KeyRules(
@@ -61,7 +58,7 @@ package final class StoreEngine: Sendable {
     }
 
     private func observeNotices() {
-        guard onEvent != nil, let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
+        guard onEvent != nil, let backing else { return }
         backing.observeNotices { [weak self] notice in
             switch notice {
             case .fault(let operation, let param, let error): self?.report(.cacherFault(operation, error), param)
@@ -118,15 +115,8 @@ package final class StoreEngine: Sendable {
     }
 
     /// Gives a fact to a key's machine if the key is live.
-    ///
-    /// - Returns: Whether the key is live.
-    @discardableResult
-    func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) -> Bool {
-        withEffects { state, effects -> Bool in
-            guard let key = state.live[state.resolve(param)] else { return false }
-            take(key, &state, &effects, body)
-            return true
-        }
+    func transitionIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Transition) -> Void) {
+        withEffects { state, effects in if let key = state.live[state.resolve(param)] { take(key, &state, &effects, body) } }
     }
 
     /// Runs one transition of one key under the lock.

@@ -14,15 +14,13 @@ package enum FetchTurn {
     package static func take(_ permits: Permits, within duration: Duration?) async throws -> Permits.Permit? {
         try Task.checkCancellation()
         if let permit = permits.takeIfFree() { return permit }
-        let isAwaited = WatchedState(false)
-        let key = key ?? FetchScope.active?.key
-        key?.add(isAwaited)
-        defer { key?.remove(isAwaited) }
+        // No fetch waits for a task outside of fetches.
+        let key = key ?? FetchScope.active?.key ?? FetchedKey(0)
         // Only the timeout, another fetch, or the cancellation ends the wait without a permit.
         let permit: Permits.Permit? = await withTaskGroup(of: Permits.Permit?.self) { group in
             group.addTask { try? await permits.take() }
             group.addTask {
-                try? await isAwaited.wait(timeout: duration) { $0 ? () : nil }
+                try? await key.wait(timeout: duration) { $0 > 0 ? () : nil }
                 return nil
             }
             defer { group.cancelAll() }

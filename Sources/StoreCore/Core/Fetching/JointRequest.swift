@@ -19,7 +19,7 @@
 /// - The `close()` of a store waits for the request, even if the store's fetches have left it.
 public final class JointRequest: Sendable {
     /// The request in the graph of waits.
-    private let key = FetchedKey()
+    private let key = FetchedKey(0)
     /// The fetches of stores that wait for the start, by member; `nil` after the start.
     private let fetches = Lock<[ObjectIdentifier: FetchScope]?>([:])
 

@@ -87,7 +87,7 @@ extension EntityLink {
         of entities: Store<Param, Entity>, id: @escaping @Sendable (_ entity: Entity) -> Param,
         in visitAll: @escaping @Sendable (_ content: inout Content, _ visit: (inout Entity) -> Void) -> Void
     ) -> EntityLink {
-        EntityLink(rules: LinkRules(visiting: entities.engine, PlaceLens.whole(id), key: id, visitAll))
+        EntityLink(rules: LinkRules(visiting: entities.engine, id, visitAll))
     }
 }
 
@@ -151,13 +151,13 @@ package final class LinkRules: Sendable {
         (isSame, project, otherIdentity) = (lens.isSame, lens.project, lens.otherIdentity)
     }
 
-    init<Key: Hashable & Sendable, Content: Sendable, Place: Sendable, Entity: Sendable>(
-        visiting entities: StoreEngine, _ lens: PlaceLens<Place, Entity>, key: @escaping @Sendable (Place) -> Key,
-        _ visitAll: @escaping @Sendable (inout Content, (inout Place) -> Void) -> Void
+    init<Key: Hashable & Sendable, Content: Sendable, Entity: Sendable>(
+        visiting entities: StoreEngine, _ key: @escaping @Sendable (Entity) -> Key,
+        _ visitAll: @escaping @Sendable (inout Content, (inout Entity) -> Void) -> Void
     ) {
+        let lens = PlaceLens<Entity, Entity>.whole(key)
         self.entities = entities
-        elementType = nil
-        fields = lens.fields?.map(\.entity)
+        (elementType, fields, remove, rename) = (nil, nil, nil, nil)
         keys = { content in
             var (content, keys) = (content.value(as: Content.self), [Key]())
             visitAll(&content) { keys.append(key($0)) }
@@ -181,7 +181,6 @@ package final class LinkRules: Sendable {
                 }
             }
         }
-        (remove, rename) = (nil, nil)
         (isSame, project, otherIdentity) = (lens.isSame, lens.project, lens.otherIdentity)
     }
 }

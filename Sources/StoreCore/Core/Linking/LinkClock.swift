@@ -130,12 +130,7 @@ struct EntityRows: Sendable {
         /// The number of the last change of entities inside the content that it shows; zero if none was looked for.
         var reconciled: UInt64 = 0
         /// The fields of fragments that are newer than the content, by name.
-        private(set) var parts: [String: Part] = [:]
-
-        struct Part: Sendable {
-            var stamp: Stamp
-            var value: any Sendable
-        }
+        private(set) var parts: [String: (stamp: Stamp, value: any Sendable)] = [:]
 
         /// Takes the value of a full place if it is newer; newer fields of fragments stay. Returns whether the value is newer.
         mutating func merge(_ value: BoxedContent, at stamp: Stamp, _ fields: [String: EntityField]) -> Bool {
@@ -152,7 +147,7 @@ struct EntityRows: Sendable {
             var isNewer = false
             for number in numbers where stamp > max(self.stamp, parts[fields[number].name]?.stamp ?? 0) {
                 if var content { fields[number].set(&content, values[number]); self.content = content }
-                parts[fields[number].name] = Part(stamp: stamp, value: values[number])
+                parts[fields[number].name] = (stamp, values[number])
                 reconciled = 0
                 isNewer = true
             }

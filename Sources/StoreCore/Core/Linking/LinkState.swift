@@ -100,11 +100,6 @@ struct LinkMark: Sendable {
     let isRead: Bool
 }
 
-struct LinkedEffects: Sendable {
-    let engine: StoreEngine
-    var effects: Effects
-}
-
 /// The value of an entity at one moment.
 struct EntityValue: Sendable {
     /// The accepted content; without it the newest row of a full place; `nil` if there is neither.
@@ -130,9 +125,9 @@ struct EntityValue: Sendable {
 
     /// Takes the values of places for those of an entity without content.
     mutating func show(_ row: EntityRows.Row) {
-        (content, stamp, parts) = (row.content, row.stamp, row.parts.mapValues(\.stamp))
+        (content, stamp, parts) = (row.content, row.stamp, row.parts.mapValues { $0.stamp })
         guard var patched = row.content else {
-            fields = row.parts.mapValues(\.value)
+            fields = row.parts.mapValues { $0.value }
             return
         }
         guard !patches.isEmpty else { return }

@@ -16,7 +16,7 @@ final class LinkTurn: LinkLayer {
 
     /// The work that waits until the end of the transition, or until the lock of the store is released.
     struct Work: Sendable {
-        var effects: [LinkedEffects] = []
+        var effects: [(engine: StoreEngine, effects: Effects)] = []
         var leftovers: [any Sendable] = []
         /// The entities that only their cachers know.
         var unread: [(engine: StoreEngine, key: BoxedKey)] = []
@@ -41,7 +41,7 @@ final class LinkTurn: LinkLayer {
     private var links: [LinkRules] { engine.links }
 
     func add(_ effects: Effects, of engine: StoreEngine) {
-        if !effects.isEmpty { work.withLock { $0.effects.append(LinkedEffects(engine: engine, effects: effects)) } }
+        if !effects.isEmpty { work.withLock { $0.effects.append((engine, effects)) } }
     }
 
     func discard(_ object: any Sendable) { work.withLock { $0.leftovers.append(object) } }
@@ -168,7 +168,7 @@ final class LinkTurn: LinkLayer {
         guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
         if let content = row.content, row.stamp > linked.stamp {
             discard(record.content)
-            (record.content, linked.stamp, linked.parts) = (content, row.stamp, row.parts.mapValues(\.stamp))
+            (record.content, linked.stamp, linked.parts) = (content, row.stamp, row.parts.mapValues { $0.stamp })
             if let validator = record.validator { record.validator = validator.withoutVersion }
             return true
         }
@@ -344,12 +344,12 @@ final class LinkTurn: LinkLayer {
             if entity.isUnread { work.withLock { $0.unread.append((link.entities, key)) } }
             if link.remove != nil {
                 if let removal = entity.removal, removal >= linked.places[number].stamp(of: key) ?? 0 { removed.formUnion(positions) }
-                if entity.isHidden != linked.places[number].pending.hidden.isSuperset(of: positions) {
+                if entity.isHidden != linked.places[number].hidden.isSuperset(of: positions) {
                     outcome.insert(.shown)
                     if entity.isHidden {
-                        linked.places[number].pending.hidden.formUnion(positions)
+                        linked.places[number].hidden.formUnion(positions)
                     } else {
-                        linked.places[number].pending.hidden.subtract(positions)
+                        linked.places[number].hidden.subtract(positions)
                     }
                 }
             }
@@ -383,7 +383,7 @@ final class LinkTurn: LinkLayer {
         // A value with another identity is not that of this key (E10).
         if let content = entity.content, let stated = link.otherIdentity(content, entity.key ?? key) {
             work.withLock { $0.events.append(.mismatchedIdentity(key: "\(key)", identity: stated)) }
-            return positions.filter { places.pending.values.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
+            return positions.filter { places.pending.removeValue(forKey: $0) != nil }.isEmpty ? [] : .shown
         }
         var value = candidates[newest]
         // A value under a temporary key is older than any under the key that has replaced it.
@@ -417,8 +417,8 @@ final class LinkTurn: LinkLayer {
                 values[position] = value
                 if !entity.isReceived { outcome.insert(.local) }
             }
-            if shown != nil || places.pending.values[position] != nil { outcome.insert(.shown) }
-            places.pending.values[position] = shown
+            if shown != nil || places.pending[position] != nil { outcome.insert(.shown) }
+            places.pending[position] = shown
         }
         if values.count > unchanged { discard(candidates) }
         return outcome
@@ -438,16 +438,16 @@ final class LinkTurn: LinkLayer {
     }
 
     private func overlay(_ places: [LinkedPlaces<Content>]) -> (@Sendable (inout Content) -> Void)? {
-        guard places.contains(where: { !$0.pending.isEmpty }) else { return nil }
+        guard places.contains(where: { !$0.pending.isEmpty || !$0.hidden.isEmpty }) else { return nil }
         return { [links] content in
             var isChanged = false
-            for (link, places) in zip(links, places) where !places.pending.values.isEmpty {
+            for (link, places) in zip(links, places) where !places.pending.isEmpty {
                 // A value of an earlier link may have brought other places, so these are found again.
-                link.assign(&content, isChanged ? places.pendingValues(at: link.keys(content)) : places.pending.values)
+                link.assign(&content, isChanged ? places.pendingValues(at: link.keys(content)) : places.pending)
                 isChanged = true
             }
             // Elements have the same positions in all links of a list.
-            let hidden = places.reduce(into: Set<Int>()) { $0.formUnion($1.pending.hidden) }
+            let hidden = places.reduce(into: Set<Int>()) { $0.formUnion($1.hidden) }
             if !hidden.isEmpty { links.first { $0.remove != nil }?.remove?(&content, hidden) }
         }
     }

@@ -17,19 +17,8 @@ struct LinkedBook<Content: Sendable> {
     var places: [LinkedPlaces<Content>] = []
     /// The pending changes of all entities, applied to the accepted content before the patches of this key; `nil` if there are none.
     var overlay: (@Sendable (inout Content) -> Void)?
-    /// The revision of the last change by entities, and the times of its last and next save (E8).
-    var changed = Ticket(number: 0)
-    var lastSave: MonotonicInstant?
-    var saveDue: MonotonicInstant?
-}
-
-/// The pending changes of the entities of one link, by the positions of their places.
-struct PendingChanges<Content: Sendable>: Sendable {
-    var values: [Int: Content] = [:]
-    /// The elements that are being removed.
-    var hidden: Set<Int> = []
-
-    var isEmpty: Bool { values.isEmpty && hidden.isEmpty }
+    /// The saves of the changes by entities.
+    var pace = SavePace()
 }
 
 /// The places of one link in one content.
@@ -38,7 +27,10 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     var stamps: [Stamp]
     /// The number of the last change of the entities that the places were reconciled with.
     var number: UInt64 = 0
-    var pending = PendingChanges<Content>()
+    /// The values with the pending changes of their entities, by the positions of their places.
+    var pending: [Int: Content] = [:]
+    /// The positions of the elements that are being removed.
+    var hidden: Set<Int> = []
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
@@ -51,7 +43,7 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     /// The pending values at the places of their entities in other content.
     func pendingValues(at places: any PlaceKeys) -> [Int: Content] {
         let keys = entities.keys
-        return pending.values.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
+        return pending.reduce(into: [:]) { for place in places.positions(of: keys[$1.key]) { $0[place] = $1.value } }
     }
 }
 
@@ -230,21 +222,6 @@ extension KeyMachine {
         show(outcome, &transition)
     }
 
-    /// Whether the last change by entities is saved later, because another one was saved a short while ago (E8).
-    mutating func defersLinkedSave(_ transition: inout Transition) -> Bool {
-        guard let linked = book.linked?.value, linked.changed == book.revision, rules.policy.saveInterval > .zero,
-            !desk.callers.values.contains(where: { $0.isSavedNeed })
-        else { return false }
-        if linked.saveDue != nil { return true }
-        let now = transition.now
-        if let due = linked.lastSave?.advanced(by: rules.policy.saveInterval), now < due {
-            book.linked?.value.saveDue = due
-            return true
-        }
-        book.linked?.value.lastSave = now
-        return false
-    }
-
     private mutating func show(_ outcome: LinkOutcome, _ transition: inout Transition) {
         if outcome.contains(.accepted) {
             sides.mergeIndex = nil
@@ -252,7 +229,7 @@ extension KeyMachine {
                 note(.derived)
                 let revision = transition.tickets.next()
                 book.revision = revision
-                book.linked?.value.changed = revision
+                book.linked?.value.pace.revision = revision
                 book.linked?.value.isReceived = false
             } else {
                 // The process that has made the change saves it.

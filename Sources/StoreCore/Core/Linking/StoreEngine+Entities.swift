@@ -177,12 +177,12 @@ extension Effects {
     }
 
     /// Marks the places, and takes out the effects in other stores.
-    private mutating func takeLinked() -> [LinkedEffects] {
+    private mutating func takeLinked() -> [(engine: StoreEngine, effects: Effects)] {
         var others = linked
         linked = []
         marks.takeAll().forEach { mark in
             let followers: [StoreEngine] = mark.engine.state.withLock { $0.links?.followers.compactMap(\.engine) ?? [] }
-            for follower in followers { others.append(LinkedEffects(engine: follower, effects: follower.mark(mark))) }
+            for follower in followers { others.append((follower, follower.mark(mark))) }
         }
         return others
     }

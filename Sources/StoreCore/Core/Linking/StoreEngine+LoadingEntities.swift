@@ -4,20 +4,13 @@ extension StoreEngine {
     /// The largest number of entities that are read for one record.
     static var entityLimit: Int { 256 }
 
-    /// An entity that stays in memory until content that shows it was reconciled.
-    struct HeldEntity: Sendable {
-        let engine: StoreEngine
-        let key: BoxedKey
-        let id: CallerID
-
-        func release() { engine.release(id, of: key) }
-    }
-
     /// Reads the entities that a loaded record shows and that are not in memory, each once.
     ///
     /// A record with more of them counts as expired, because its first state may differ from some of them.
-    func loadEntities(of result: inout Result<HeldRecord<BoxedContent>?, any Error>) async -> [HeldEntity] {
-        guard case .success(let held?) = result else { return [] }
+    ///
+    /// - Returns: Releases the entities, which stay in memory until content that shows them was reconciled.
+    func loadEntities(of result: inout Result<HeldRecord<BoxedContent>?, any Error>) async -> @Sendable () -> Void {
+        guard case .success(let held?) = result else { return {} }
         var missing: [(engine: StoreEngine, key: BoxedKey)] = []
         for link in links where link.entities.backing != nil {
             let keys = link.entities.keysNotInMemory(link.keys(held.record.content).distinct)
@@ -31,15 +24,15 @@ extension StoreEngine {
         return await hold(missing)
     }
 
-    /// Reads entities, which stay in memory until they are released.
-    private func hold(_ entities: [(engine: StoreEngine, key: BoxedKey)]) async -> [HeldEntity] {
-        let held = entities.map { HeldEntity(engine: $0.engine, key: $0.key, id: $0.engine.nextID()) }
+    /// Reads entities, which stay in memory until the returned function is called.
+    private func hold(_ entities: [(engine: StoreEngine, key: BoxedKey)]) async -> @Sendable () -> Void {
+        let held = entities.map { (engine: $0.engine, key: $0.key, id: $0.engine.nextID()) }
         await withDiscardingTaskGroup { group in
             for entity in held {
                 group.addTask { _ = await entity.engine.request(entity.key, .acceptedContent, id: entity.id) }
             }
         }
-        return held
+        return { for (engine, key, id) in held { engine.release(id, of: key) } }
     }
 
     /// Reads entities that are only on disk, and reconciles content that shows them, some at a time.
@@ -49,9 +42,9 @@ extension StoreEngine {
             for start in stride(from: 0, to: unread.count, by: StoreEngine.entityLimit) {
                 guard let engine = self else { return }
                 let part = unread[start..<min(start + StoreEngine.entityLimit, unread.count)]
-                let entities = await engine.hold(Array(part) + [(engine: engine, key: param)])
+                let release = await engine.hold(Array(part) + [(engine: engine, key: param)])
                 engine.transition(param) { _, _ in }
-                for entity in entities { entity.release() }
+                release()
             }
         }
     }
@@ -63,8 +56,8 @@ extension StoreEngine {
             while let engine = self {
                 let keys = engine.state.withLock { $0.links?.takeUnread(limit: StoreEngine.entityLimit) ?? [] }
                 if keys.isEmpty { return }
-                let entities = await engine.hold(keys.map { (engine: engine, key: $0) })
-                for entity in entities { entity.release() }
+                let release = await engine.hold(keys.map { (engine: engine, key: $0) })
+                release()
             }
         }
     }

@@ -1,51 +1,7 @@
-/// One input of a combination, of any content.
-protocol CombinationInput: Sendable {
-    /// Starts a task that keeps the input's latest state, until the task is canceled or the input ends.
-    func follow(_ progress: WatchedState<CombinationProgress>) -> Task<Void, Never>
-
-    var latestWithoutContent: LoadingState<UnitParam>? { get }
-}
-
-final class CombinedInput<Content: Sendable>: CombinationInput {
-    private let sequence: LoadingStateSequence<Content>
-    /// Never contended: all access happens under the lock of the progress.
-    private let state = Lock<LoadingState<Content>?>(nil)
-
-    init(_ sequence: LoadingStateSequence<Content>) {
-        self.sequence = sequence
-    }
-
-    /// The latest state; `nil` before the first one.
-    var latest: LoadingState<Content>? { state.withLock { $0 } }
-
-    /// Returns the content of the latest state. It throws because only an error can leave an iteration over a parameter pack early.
-    func requireContent() throws(MissingContent) -> Content {
-        guard let content = latest?.content else { throw MissingContent() }
-        return content
-    }
-
-    var latestWithoutContent: LoadingState<UnitParam>? { latest?.map { _ in UnitParam() } }
-
-    func follow(_ progress: WatchedState<CombinationProgress>) -> Task<Void, Never> {
-        Task {
-            for await state in sequence {
-                // The previous state leaves the lock, because its release may run user code.
-                _ = progress.update { progress in
-                    let previous = self.latest
-                    self.state.withLock { $0 = state }
-                    progress.stateArrived(isFirst: previous == nil)
-                    return previous
-                }
-            }
-            progress.update { $0.inputEnded(hadState: self.latest != nil) }
-        }
-    }
-}
-
-struct MissingContent: Error {}
-
-/// The progress of a combination apart from the states themselves.
-struct CombinationProgress: Sendable {
+/// The latest states of the inputs of a combination, read at one moment, and the news for its observer.
+struct CombinedStates: Sendable {
+    /// The latest state of each input; `nil` before the first one.
+    private var latest: [LoadingState<BoxedContent>?]
     /// The number of inputs that have not produced a state yet.
     private var silentCount: Int
     /// The number of inputs that may still produce states.
@@ -57,6 +13,7 @@ struct CombinationProgress: Sendable {
     private var isAwaited = false
 
     init(inputCount: Int) {
+        latest = Array(repeating: nil, count: inputCount)
         silentCount = inputCount
         runningCount = inputCount
     }
@@ -69,22 +26,45 @@ struct CombinationProgress: Sendable {
         isAwaited = true
     }
 
-    mutating func stateArrived(isFirst: Bool) {
-        if isFirst { silentCount -= 1 }
+    /// Takes a state of an input, and returns the one before. Its release may run user code.
+    mutating func stateArrived(_ state: LoadingState<BoxedContent>, of input: Int) -> LoadingState<BoxedContent>? {
+        let previous = latest[input]
+        latest[input] = state
+        if previous == nil { silentCount -= 1 }
         hasNews = true
+        return previous
     }
 
-    mutating func inputEnded(hadState: Bool) {
+    mutating func inputEnded(_ input: Int) {
         runningCount -= 1
         // The combination can never produce a state if one input ended without any.
-        if !hadState || runningCount == 0 { isOver = true }
+        if latest[input] == nil || runningCount == 0 { isOver = true }
     }
 
-    /// Returns whether there are new states, and marks them as taken.
-    mutating func takeNews() -> Bool {
+    /// Returns the states of all inputs if there are new ones, and marks them as taken; `nil` also as long as an input has none.
+    mutating func takeNews() -> [LoadingState<BoxedContent>]? {
         isAwaited = false
-        guard hasNews else { return false }
+        guard hasNews else { return nil }
         hasNews = false
-        return true
+        return silentCount == 0 ? latest.compactMap { $0 } : nil
+    }
+}
+
+/// Starts a task that keeps the latest state of an input of a combination, until the task is canceled or the input ends.
+typealias CombinationInput = @Sendable (_ input: Int, _ states: WatchedState<CombinedStates>) -> Task<Void, Never>
+
+extension LoadingStateSequence {
+    /// The sequence as an input of a combination, without the type of its content.
+    var combinationInput: CombinationInput {
+        { input, states in
+            Task {
+                for await state in self {
+                    let state = state.map { BoxedContent($0) }
+                    // The previous state leaves the lock.
+                    _ = states.update { $0.stateArrived(state, of: input) }
+                }
+                states.update { $0.inputEnded(input) }
+            }
+        }
     }
 }

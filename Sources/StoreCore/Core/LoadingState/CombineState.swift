@@ -67,11 +67,11 @@ extension LoadingStateSequence {
         _ others: repeat LoadingStateSequence<each Other>
     ) -> LoadingStateSequence<(Content, (repeat each Other))> {
         LoadingStateSequence<(Content, (repeat each Other))> {
-            let first = CombinedInput(self)
-            let rest = (repeat CombinedInput(each others))
-            var inputs: [any CombinationInput] = [first]
-            for input in repeat each rest { inputs.append(input) }
-            return CombinedSource<(Content, (repeat each Other))>(inputs) { combineContents(first, repeat each rest) }
+            var inputs = [combinationInput]
+            for other in repeat each others { inputs.append(other.combinationInput) }
+            return CombinedSource<(Content, (repeat each Other))>(inputs) { contents in
+                typedContents(contents, Content.self, repeat (each Other).self)
+            }
         }
     }
 }
@@ -82,41 +82,39 @@ extension LoadingStateSequence {
         _ sequences: [(Key, LoadingStateSequence<Value>)]
     ) -> LoadingStateSequence<[Key: Value]> where Content == [Key: Value] {
         LoadingStateSequence<[Key: Value]> {
-            let inputs = sequences.map { (key: $0.0, input: CombinedInput($0.1)) }
-            return CombinedSource<[Key: Value]>(inputs.map(\.input)) {
-                let contents = inputs.compactMap { key, input in input.latest?.content.map { (key, $0) } }
-                return inputs.isEmpty || !contents.isEmpty ? Dictionary(uniqueKeysWithValues: contents) : nil
+            CombinedSource<[Key: Value]>(sequences.map(\.1.combinationInput)) { contents in
+                let known = zip(sequences, contents).compactMap { input, content in content.map { (input.0, $0.value(as: Value.self)) } }
+                return sequences.isEmpty || !known.isEmpty ? Dictionary(uniqueKeysWithValues: known) : nil
             }
         }
     }
 }
 
-private func combineContents<First: Sendable, each Other: Sendable>(
-    _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
+/// Returns the contents with their own types; `nil` until all inputs have content.
+private func typedContents<First: Sendable, each Other: Sendable>(
+    _ contents: [BoxedContent?], _ first: First.Type, _ others: repeat (each Other).Type
 ) -> (First, (repeat each Other))? {
-    do throws(MissingContent) {
-        return (try first.requireContent(), (repeat try (each others).requireContent()))
-    } catch {
-        return nil
-    }
+    var rest = contents.compactMap { $0 }[...]
+    guard rest.count == contents.count else { return nil }
+    func next<Value: Sendable>(as type: Value.Type) -> Value { rest.removeFirst().value(as: Value.self) }
+    return (next(as: First.self), (repeat next(as: (each Other).self)))
 }
 
 /// The observer of a combination. It owns the tasks that follow the inputs, and they do not retain it.
 private final class CombinedSource<Output: Sendable>: LoadingStateSource {
-    private let inputs: [any CombinationInput]
-    /// The progress apart from the states. Its lock also guards the states of all inputs, so that they are read at one moment.
-    private let progress: WatchedState<CombinationProgress>
-    private let content: @Sendable () -> Output?
+    private let inputs: [CombinationInput]
+    private let states: WatchedState<CombinedStates>
+    private let content: @Sendable (_ contents: [BoxedContent?]) -> Output?
     private var tasks: [Task<Void, Never>] = []
     private var phase = Phase.new
 
     private enum Phase { case new, following, ended }
 
-    /// Creates a source; `content` combines the latest contents of the inputs under the lock of the progress.
-    init(_ inputs: [any CombinationInput], content: @escaping @Sendable () -> Output?) {
+    /// Creates a source; `content` combines the latest contents of the inputs.
+    init(_ inputs: [CombinationInput], content: @escaping @Sendable (_ contents: [BoxedContent?]) -> Output?) {
         self.inputs = inputs
         self.content = content
-        progress = WatchedState(CombinationProgress(inputCount: inputs.count))
+        states = WatchedState(CombinedStates(inputCount: inputs.count))
     }
 
     deinit {
@@ -128,29 +126,27 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
         if phase == .new {
             if inputs.isEmpty {
                 phase = .ended
-                return combine()
+                return combine([])
             }
             phase = .following
-            tasks = inputs.map { $0.follow(progress) }
+            tasks = inputs.enumerated().map { input, follow in follow(input, states) }
         }
-        progress.update { $0.beginWaiting() }
+        states.update { $0.beginWaiting() }
         // The wait fails only if the task is canceled.
-        _ = try? await progress.wait { progress -> Void? in progress.isReady ? () : nil }
-        guard !Task.isCancelled else { return end() }
-        return progress.update { $0.takeNews() ? combine() : nil } ?? end()
+        _ = try? await states.wait { states -> Void? in states.isReady ? () : nil }
+        guard !Task.isCancelled, let latest = states.update({ $0.takeNews() }) else { return end() }
+        return combine(latest)
     }
 
-    /// Combines the latest states of all inputs; returns `nil` until each input has a state.
-    private func combine() -> LoadingState<Output>? {
-        let states = inputs.compactMap { $0.latestWithoutContent }
-        guard states.count == inputs.count else { return nil }
-        let content = content()
-        if let error = states.lazy.compactMap({ $0.error }).first { return .error(rawError: error, content: content) }
-        guard !states.contains(where: { $0.isLoading }), let content else { return .loading(content: content) }
+    /// Combines the latest states of all inputs.
+    private func combine(_ states: [LoadingState<BoxedContent>]) -> LoadingState<Output> {
+        let content = content(states.map(\.content))
+        if let error = states.lazy.compactMap(\.error).first { return .error(rawError: error, content: content) }
+        guard !states.contains(where: \.isLoading), let content else { return .loading(content: content) }
         // Several lists have no page states in common.
         let lists = states.filter { $0.pages(.next) != .none || $0.pages(.prev) != .none }
-        let list = lists.count == 1 ? lists[0] : .completed(UnitParam())
-        return .completed(content: content, next: list.pages(.next), prev: list.pages(.prev))
+        guard lists.count == 1 else { return .completed(content) }
+        return .completed(content: content, next: lists[0].pages(.next), prev: lists[0].pages(.prev))
     }
 
     /// Leaves all inputs, so that every later call returns `nil`.

@@ -60,18 +60,10 @@ extension LoadingState {
     @inlinable
     public func map<Other, Failure: Error>(_ transform: (Content) throws(Failure) -> Other) throws(Failure) -> LoadingState<Other> {
         switch self {
-        case .loading(let content): .loading(content: try LoadingState.map(content, transform))
+        case .loading(let content): .loading(content: try content.map(transform))
         case .completed(let content, let next, let prev): .completed(content: try transform(content), next: next, prev: prev)
-        case .error(let rawError, let content): .error(rawError: rawError, content: try LoadingState.map(content, transform))
+        case .error(let rawError, let content): .error(rawError: rawError, content: try content.map(transform))
         }
-    }
-
-    @inlinable
-    static func map<Other, Failure: Error>(
-        _ content: Content?, _ transform: (Content) throws(Failure) -> Other
-    ) throws(Failure) -> Other? {
-        guard let content else { return nil }
-        return try transform(content)
     }
 
     /// Calls the closure that matches the state.

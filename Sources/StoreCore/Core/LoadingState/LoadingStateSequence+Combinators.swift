@@ -17,7 +17,7 @@ extension LoadingStateSequence {
     func mapState<Other: Sendable>(
         _ transform: @escaping @Sendable (LoadingState<Content>) -> LoadingState<Other>
     ) -> LoadingStateSequence<Other> {
-        LoadingStateSequence<Other> { MappedSource(self, transform) }
+        LoadingStateSequence<Other> { TransformedSource(self) { $0.map(transform) } }
     }
 
     /// Returns the states without consecutive duplicates.
@@ -28,7 +28,14 @@ extension LoadingStateSequence {
     public func removeDuplicates(
         by areSame: @escaping @Sendable (_ previous: Content, _ current: Content) -> Bool
     ) -> LoadingStateSequence {
-        LoadingStateSequence { DeduplicatedSource(self, areSame) }
+        LoadingStateSequence {
+            var previous: LoadingState<Content>?
+            return TransformedSource<Content, Content>(self) { state in
+                if let state, let previous, previous.looksLike(state, by: areSame) { return nil }
+                previous = state
+                return state
+            }
+        }
     }
 
     /// Calls the closure that matches each state, until the task is canceled or the sequence ends.
@@ -73,37 +80,20 @@ extension LoadingState {
     }
 }
 
-private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStateSource {
+private final class TransformedSource<Input: Sendable, Output: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Input>.Iterator
-    private let transform: @Sendable (LoadingState<Input>) -> LoadingState<Output>
+    /// Returns the state to show for one of the input; `nil` leaves the state out. Gets `nil` at the end.
+    private let transform: (LoadingState<Input>?) -> LoadingState<Output>?
 
-    init(_ sequence: LoadingStateSequence<Input>, _ transform: @escaping @Sendable (LoadingState<Input>) -> LoadingState<Output>) {
+    init(_ sequence: LoadingStateSequence<Input>, _ transform: @escaping (LoadingState<Input>?) -> LoadingState<Output>?) {
         upstream = sequence.makeAsyncIterator()
         self.transform = transform
     }
 
     func next() async -> LoadingState<Output>? {
-        await upstream.next().map(transform)
-    }
-}
-
-private final class DeduplicatedSource<Content: Sendable>: LoadingStateSource {
-    private var upstream: LoadingStateSequence<Content>.Iterator
-    private let areSame: @Sendable (Content, Content) -> Bool
-    private var previous: LoadingState<Content>?
-
-    init(_ sequence: LoadingStateSequence<Content>, _ areSame: @escaping @Sendable (Content, Content) -> Bool) {
-        upstream = sequence.makeAsyncIterator()
-        self.areSame = areSame
-    }
-
-    func next() async -> LoadingState<Content>? {
         while let state = await upstream.next() {
-            if let previous, previous.looksLike(state, by: areSame) { continue }
-            previous = state
-            return state
+            if let shown = transform(state) { return shown }
         }
-        previous = nil
-        return nil
+        return transform(nil)
     }
 }

@@ -15,9 +15,7 @@ extension Store {
     public func requireData(for params: some Sequence<Param>) async throws -> [Param: Content] {
         try await withThrowingTaskGroup { group in
             for param in Set(params) { group.addTask { (param, try await self[param].requireData()) } }
-            var contents: [Param: Content] = [:]
-            for try await (param, content) in group { contents[param] = content }
-            return contents
+            return try await group.reduce(into: [:]) { contents, found in contents[found.0] = found.1 }
         }
     }
 
@@ -28,9 +26,7 @@ extension Store {
     public func getData(for params: some Sequence<Param>) async -> [Param: Content] {
         await withTaskGroup { group in
             for param in Set(params) { group.addTask { (param, await self[param].getData()) } }
-            var contents: [Param: Content] = [:]
-            for await (param, content) in group { contents[param] = content }
-            return contents
+            return await group.reduce(into: [:]) { contents, found in contents[found.0] = found.1 }
         }
     }
 

@@ -4,6 +4,9 @@ internal import FoundationEssentials
 internal import Foundation
 #endif
 
+/// The cacher of an engine, of a type that only the creator of the store knows. It may be shared and may have notices.
+protocol EngineCacher: NoticingCacher, SharedCacher where Param == BoxedKey, Content == BoxedContent {}
+
 /// The engine's view of a cacher.
 struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher {
     let cacher: any Cacher<Param, Value>
@@ -62,7 +65,7 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
 /// The error of a load: there is a record, but the origin does not accept its version. The store treats it as a miss.
 struct UnacceptedVersion: Error {}
 
-extension BoxedCacher: SharedCacher {
+extension BoxedCacher: EngineCacher {
     var isShared: Bool { shared != nil }
 
     var position: Revision { shared?.position ?? .none }
