@@ -58,7 +58,7 @@ final class Controls: Sendable {
         }
     }
 
-    /// The span of the fetch or exchange that the current task performs; its own exchanges are not delayed again.
+    /// The span of the fetch or exchange that the current task performs; `nil` if it performs none.
     var passed: Int? { Self.passages.last { $0.controls == ObjectIdentifier(self) }?.span }
 
     /// Performs a fetch or an exchange that has passed.
@@ -72,12 +72,13 @@ final class Controls: Sendable {
     /// - Parameters:
     ///   - subject: The subject of the fetch.
     ///   - row: The number of the key; computed only while an action is in force.
+    ///   - passed: The fetch of an exchange. It has met delays and the loss of the network already.
     /// - Throws: ``InspectionFailure``; `CancellationError` if the task is canceled during a delay.
-    func pass(_ subject: Int, row: @autoclosure () -> Int?) async throws {
+    func pass(_ subject: Int, row: @autoclosure () -> Int?, during passed: Int? = nil) async throws {
         guard isActive.load(ordering: .relaxed) else { return }
         let began = ContinuousClock.now
         // In small steps, because the page may close meanwhile.
-        while began.duration(to: .now) < longestDelay { try await Task.sleep(for: .milliseconds(20)) }
+        while passed == nil, began.duration(to: .now) < longestDelay { try await Task.sleep(for: .milliseconds(20)) }
         let row = row()
         let failure = state.withLock { state -> InspectionFailure? in
             for page in state.pages.keys {
@@ -89,7 +90,7 @@ final class Controls: Sendable {
                     return InspectionFailure(code: .failed)
                 }
             }
-            return state.pages.values.contains(where: \.isOffline) ? InspectionFailure(code: .offline) : nil
+            return passed == nil && state.pages.values.contains(where: \.isOffline) ? InspectionFailure(code: .offline) : nil
         }
         if let failure { throw failure }
     }

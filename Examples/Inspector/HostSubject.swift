@@ -82,7 +82,7 @@ private struct WatchedTransport: Transport {
         let fetch = controls.passed
         let span = timeline.begin(subject, "\(request.method.rawValue) \(address)".short(500), "", during: fetch)
         do {
-            if fetch == nil { try await pass() }
+            try await pass(during: fetch)
             let response = try await controls.passing(span) {
                 try await transport.perform(request, over: connection, limits: limits)
             }
@@ -101,9 +101,9 @@ private struct WatchedTransport: Transport {
         }
     }
 
-    private func pass() async throws {
+    private func pass(during fetch: Int?) async throws {
         do {
-            try await controls.pass(subject, row: nil)
+            try await controls.pass(subject, row: nil, during: fetch)
         } catch let failure as InspectionFailure {
             var refused = TransportFailure(failure.code == .offline ? .offline : .connectionLost, failure.description)
             refused.mayHaveArrived = false

@@ -506,8 +506,8 @@ enum PageScript {
             bar.style.width = `${Math.max(0, right - left) * 100}%`;
             const text = duration((span.ended ?? end) - span.began);
             time.textContent = span.status === 'ok' || span.status === 'running' ? text : `${text} · ${span.status}`;
-            // To the right of the bar, or to its left where there is no room.
-            if (right < .72) { time.style.left = `${right * 100}%`; time.style.right = ''; } else { time.style.left = ''; time.style.right = `${(1 - left) * 100}%`; }
+            // On the side of the bar with more room.
+            if (1 - right > left) { time.style.left = `${right * 100}%`; time.style.right = ''; } else { time.style.left = ''; time.style.right = `${(1 - left) * 100}%`; }
             row.title = `${span.title}\n${subject?.name ?? ''} · ${span.status} · ${text}${span.note ? `\n${span.note}` : ''}`;
           }
           $('spanCount').textContent = visible.length === 0 ? 'no fetch in this time'

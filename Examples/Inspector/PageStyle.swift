@@ -118,7 +118,7 @@ enum PageStyle {
         .waterfall { flex: 1 1 42%; min-height: 150px; display: flex; flex-direction: column; }
         #axis { position: relative; flex: none; height: 18px; margin-right: 16px; margin-left: calc(16px + min(38% - 12px, 340px)); font-size: 11px; color: var(--dim); }
         #axis span { position: absolute; font-variant-numeric: tabular-nums; white-space: nowrap; }
-        #spans { flex: 1; overflow: auto; padding: 2px 16px 10px; }
+        #spans { flex: 1; overflow: hidden auto; padding: 2px 16px 10px; }
         .span { display: grid; grid-template-columns: min(38%, 340px) minmax(0, 1fr); height: 23px; align-items: center; border-radius: 4px; }
         .span:hover { background: var(--raised); }
         .span[aria-selected="true"] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }

@@ -1,3 +1,4 @@
+import Console
 import Foundation
 import StoreCore
 import StorePlatform
@@ -54,7 +55,7 @@ enum Make {
         text += Data("{\"count\":\(files.count)}\n".utf8)
         guard let url = options.output else { return try FileHandle.standardOutput.write(contentsOf: text) }
         // In one step, so that a client reads the old manifest or the new one.
-        try text.write(to: url, options: .atomic)
+        try text.write(toOutput: url)
         let bytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }
         let count = files.count { $0.sha256 != nil }
         Show(options).line("\(count) files, \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")

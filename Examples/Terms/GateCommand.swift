@@ -1,3 +1,4 @@
+import Console
 import Foundation
 import LoopbackOrigin
 import StoreCore
@@ -226,7 +227,7 @@ struct GateCommand {
             try FileHandle.standardOutput.write(contentsOf: bytes)
             return true
         }
-        try bytes.write(to: URL(filePath: path), options: .atomic)
+        try bytes.write(toOutput: URL(filePath: path))
         screen.good("\(path) has every acceptance and withdrawal of this address\n")
         return true
     }

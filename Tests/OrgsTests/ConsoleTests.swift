@@ -1,5 +1,7 @@
 import Console
+import Foundation
 import Testing
+import Trials
 
 @testable import orgs
 
@@ -45,5 +47,30 @@ struct ConsoleTests {
             columns: ["name", "★", "description"], rows: [["swift", "70000", "The Swift programming language"], ["a", "1", ""]])
         #expect(table.lines(width: width).allSatisfy { $0.count <= width })
         #expect(table.lines(width: width).contains { $0.hasSuffix("…") } == (width < 46))
+    }
+
+    @Test func `a table shows the controls of an origin's text as escapes`() {
+        let table = Table(columns: ["name"], rows: [["\u{1B}[2Jswift\nng"]])
+        #expect(table.lines(width: 80) == ["name", #"\u{1B}[2Jswift\u{A}ng"#])
+    }
+
+    @Test func `an output file is replaced, and a link or a pipe is written to`() throws {
+        let directory = try TemporaryDirectory()
+        let (file, link, pipe) = (
+            directory.url.appending(path: "file"), directory.url.appending(path: "link"), directory.url.appending(path: "pipe")
+        )
+        for text in ["old", "new"] { try Data(text.utf8).write(toOutput: file) }
+        #expect(try String(contentsOf: file, encoding: .utf8) == "new")
+
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        try Data("by link".utf8).write(toOutput: link)
+        #expect(try !FileManager.default.destinationOfSymbolicLink(atPath: link.path()).isEmpty)
+        #expect(try String(contentsOf: file, encoding: .utf8) == "by link")
+
+        #expect(mkfifo(pipe.path(), 0o600) == 0)
+        // Opened in both directions, so that neither end waits for the other.
+        let end = try FileHandle(forUpdating: pipe)
+        try Data("by pipe".utf8).write(toOutput: pipe)
+        #expect(try end.read(upToCount: 7) == Data("by pipe".utf8))
     }
 }

@@ -1,6 +1,7 @@
 import StoreCore
 import StoreCoreTesting
 import StoreTrials
+import Synchronization
 import Testing
 import Trials
 
@@ -43,6 +44,17 @@ private struct Batching {
     func fire() async throws {
         try await time.sleepers(atLeast: 1)
         time.advance(by: .milliseconds(5))
+    }
+}
+
+/// A key that counts the comparisons of its type.
+private struct ComparedKey: Hashable {
+    static let comparisons = Atomic(0)
+    var number: Int
+
+    static func == (left: ComparedKey, right: ComparedKey) -> Bool {
+        comparisons.add(1, ordering: .relaxed)
+        return left.number == right.number
     }
 }
 
@@ -196,6 +208,15 @@ struct BatchFetcherTests {
         try await until("the request of 1 and 2 waits for key 3") { fetcher.waitingCount == 3 }
         let four = Task { try await store[4].requireData() }
         for caller in [one, two, four] { await #expect(throws: StoreError.self) { try await caller.value } }
+    }
+
+    @Test func `C21: fetches leave a large batch without a search among its keys`() async throws {
+        let fetcher = BatchFetcher<ComparedKey, Int>(limit: 10_000, delay: .seconds(1), time: ManualTime()) { _ in [:] }
+        let fetches = (0..<500).map { key in Task { try await fetcher.fetch(param: ComparedKey(number: key)) } }
+        try await until("all fetches wait") { fetcher.waitingCount == fetches.count }
+        let before = ComparedKey.comparisons.load(ordering: .relaxed)
+        for fetch in fetches { await fetch.cancelAndWait() }
+        #expect(ComparedKey.comparisons.load(ordering: .relaxed) - before < 20 * fetches.count)
     }
 
     @Test func `C15, C21: batches leave nothing behind`() async throws {

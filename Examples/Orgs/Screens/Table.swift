@@ -1,3 +1,5 @@
+import StoreCore
+
 /// Rows under columns.
 struct Table {
     var columns: [String]
@@ -5,7 +7,8 @@ struct Table {
 
     /// Returns the lines, truncated to a width.
     func lines(width: Int) -> [String] {
-        let all = [columns] + rows
+        // An origin must not act on the terminal.
+        let all = ([columns] + rows).map { $0.map { $0.escapedForDisplay() } }
         let widths = columns.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         return all.map { row in
             let line = row.indices.map { column in

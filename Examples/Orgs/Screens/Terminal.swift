@@ -1,5 +1,6 @@
 import Console
 import Foundation
+import StoreCore
 import Synchronization
 
 /// Writes colors and a progress line to a terminal, and plain lines with one line for each exchange to any other output.
@@ -33,7 +34,7 @@ final class Terminal: Sendable {
     func table(_ table: Table, _ caption: String) {
         // Output that is not a terminal may have long lines.
         let lines = table.lines(width: console.isLive ? max(20, console.width - 4) : 160)
-        write("  \(dim(caption))\n")
+        write("  \(dim(caption.escapedForDisplay()))\n")
         for (number, line) in lines.enumerated() { write("    \(number == 0 ? dim(line) : line)\n") }
     }
 

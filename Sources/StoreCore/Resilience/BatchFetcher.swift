@@ -141,7 +141,7 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         }
         lastFetch += 1
         all[lastBatch]?.add(param, lastFetch, waiter)
-        let isFull = all[lastBatch].map { $0.params.count >= limit } ?? false
+        let isFull = all[lastBatch].map { $0.members.count >= limit } ?? false
         if collecting == nil, !isFull { all[lastBatch]?.task = timer(lastBatch) }
         return (Place(batch: lastBatch, param: param, number: lastFetch, member: member), isFull)
     }
@@ -149,8 +149,9 @@ private struct Batches<Param: Hashable & Sendable, Content: Sendable>: Sendable 
     /// Ends the collection of keys, starts the request, and returns the timer; does nothing if the collection has ended before.
     mutating func send(_ number: Int, _ start: ([Param], JointRequest) -> Task<Void, Never>) -> Task<Void, Never>? {
         guard let batch = all[number], batch.isCollecting else { return nil }
-        all[number]?.isCollecting = false
-        all[number]?.task = start(batch.params, batch.request)
+        let params = batch.params
+        all[number]?.requestedCount = params.count
+        all[number]?.task = start(params, batch.request)
         return batch.task
     }
 
@@ -166,25 +167,26 @@ private struct Batch<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Waiter = AsyncStream<Result<Content, any Error>>.Continuation
 
     let request: JointRequest
-    var isCollecting = true
-    /// The distinct keys in the order of their first fetches.
-    private(set) var params: [Param] = []
+    /// The number of keys in the request; `nil` while the batch collects keys.
+    var requestedCount: Int?
     /// The fetches that wait, by key and number.
     private(set) var members: [Param: [Int: Waiter]] = [:]
     /// The timer while the batch collects keys, and then the request.
     var task: Task<Void, Never>?
 
-    mutating func add(_ param: Param, _ number: Int, _ waiter: Waiter) {
-        if members[param] == nil { params.append(param) }
-        members[param, default: [:]][number] = waiter
+    var isCollecting: Bool { requestedCount == nil }
+
+    /// The distinct keys in the order of their first fetches that wait.
+    var params: [Param] {
+        members.map { ($0.key, $0.value.keys.min() ?? 0) }.sorted { $0.1 < $1.1 }.map(\.0)
     }
+
+    mutating func add(_ param: Param, _ number: Int, _ waiter: Waiter) { members[param, default: [:]][number] = waiter }
 
     mutating func remove(_ param: Param, _ number: Int) {
         members[param]?[number] = nil
-        guard members[param]?.isEmpty == true else { return }
-        members[param] = nil
         // Until the request is sent, a key that no fetch waits for leaves the batch.
-        if isCollecting { params.removeAll { $0 == param } }
+        if members[param]?.isEmpty == true { members[param] = nil }
     }
 
     /// Passes the result of the request on to the fetches.
@@ -200,6 +202,6 @@ private struct Batch<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     private func missing(_ param: Param) -> FetchError {
         FetchError(
             .missingKey,
-            "cannot fetch \(param): the response to a batch of \(params.count) has no content for it; check that the key exists")
+            "cannot fetch \(param): the response to a batch of \(requestedCount ?? 0) has no content for it; check that the key exists")
     }
 }

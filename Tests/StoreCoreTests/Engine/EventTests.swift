@@ -71,6 +71,13 @@ struct EventTests {
         #expect(StoreEvent<Int>(number: 3, param: nil, kind: kind).description == line.replacing("1: ", with: "", maxReplacements: 1))
     }
 
+    @Test func `C17: an event is one line, whatever its key and its error contain`() {
+        let error = StoreError(.cacherFailed, "line\nbreak")
+        let event = StoreEvent(number: 3, param: "lamp\n#4 saved\u{1B}[2J", kind: .cacherFault(.load, error), store: "a\u{202E}b")
+        let (place, fault) = (#"a\u{202E}b #3 lamp\u{A}#4 saved\u{1B}[2J"#, #"StoreError.cacherFailed: line\u{A}break"#)
+        #expect(event.description == "\(place): cacher failed to load: \(fault)")
+    }
+
     @Test func `C17: an event names its store`() async throws {
         let events = EventRecorder<Int>()
         let store = Store<Int, Int>(cacher: MemoryCacher(), name: "users", onEvent: events.record) { $0 }

@@ -218,6 +218,15 @@ struct ObservedTests {
         for task in [first, second, again] { await task.cancelAndWait() }
     }
 
+    @Test func `V2: with keepingContent, content stays that of its key if its follow ends before the new key has a state`() async throws {
+        let observed = Observed<Int>(whenSwitching: .keepingContent)
+        let first = try await following(observed, ManualStates<Int>(.completed(1)), as: 1)
+        let second = try await following(observed, ManualStates<Int>(), as: 2)
+        await first.cancelAndWait()
+        #expect(observed.state(for: 2) == .loading(content: 1) && observed.isContent(of: 1) && !observed.isContent(of: 2))
+        await second.cancelAndWait()
+    }
+
     @Test func `V2: the newest of two follows is shown, and the older one again after it`() async throws {
         let (one, two) = (ManualStates<Int>(.completed(1)), ManualStates<Int>(.completed(2)))
         let observed = Observed<Int>()

@@ -215,13 +215,14 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
     private func showNewest() {
         // Without a running call, the last state stays.
         guard let newest = followings.last else { return }
-        let state = newest.state ?? (newest.key.matches(shown.key) ? shown.state : .loading(content: nil))
+        let stays = newest.state == nil && newest.key.matches(shown.key)
+        let state = stays ? shown.state : newest.state ?? .loading(content: nil)
         if case .loading(content: nil) = state, switching == .keepingContent,
             newest.state == nil || !newest.key.matches(shown.contentKey), let content = shown.state.content
         {
             show(Shown(state: .loading(content: content), key: newest.key, contentKey: shown.contentKey))
         } else {
-            show(Shown(state: state, key: newest.key, contentKey: newest.key))
+            show(Shown(state: state, key: newest.key, contentKey: stays ? shown.contentKey : newest.key))
         }
     }
 

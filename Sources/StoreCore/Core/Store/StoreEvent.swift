@@ -102,7 +102,8 @@ extension StoreEventKind {
 extension StoreEvent: CustomStringConvertible {
     /// The event on one line: the name of its store if that has one, its number, its key, and its kind.
     public var description: String {
-        (store.isEmpty ? "" : "\(store) ") + (param.map { "#\(number) \($0): \(kind)" } ?? "#\(number) \(kind)")
+        let text = param.map { "#\(number) \($0): \(kind)" } ?? "#\(number) \(kind)"
+        return (store.isEmpty ? text : "\(store) \(text)").escapedForDisplay()
     }
 }
 
