@@ -166,6 +166,18 @@ struct MetadataTests {
         #expect(bench.origin.withLock { $0.transfers } == [])
     }
 
+    @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
+    func `S8, S27: a file that the list has twice gets the metadata of the item that counts`(duplicates: DuplicateKeys) async throws {
+        try await sync([file("a", "1"), file("z", "z")])
+        publish([file("a", "1", mode: 0o700), file("z", "z"), file("a", "1", mode: 0o750)])
+        let options = SyncOptions(retry: .never, duplicates: duplicates)
+        for count in [1, 0] {
+            let report = try await OneWaySynchronizer(processor: bench.target(layers: layers(.modes)), options: options).sync()
+            #expect((report.metadataCount, report.unchangedCount) == (count, 2))
+            #expect(try status("a")?.permissions == (duplicates == .keepFirst ? 0o700 : 0o750))
+        }
+    }
+
     // MARK: Links
 
     @Test(arguments: [
