@@ -164,6 +164,18 @@ struct FirstRunTests {
         }
     }
 
+    @Test func `S15, S18: a file that differs after the loss of a journal is kept or replaced by option`() async throws {
+        let bench = try bench(own: 0, listed: 5)
+        try await synchronizer(bench).sync()
+        try Data("damaged".utf8).write(to: bench.journal)
+        bench["d/2"] = "new"
+        let report = try await synchronizer(bench, .keepLocal).sync()
+        #expect(report.unchangedCount == 4 && report.localEdits.map(\.description) == ["d/2"])
+        #expect(try bench.files["d/2"] == "listed 2")
+        #expect(try await synchronizer(bench).sync().updatedCount == 1)
+        #expect(try bench.files["d/2"] == "new")
+    }
+
     @Test func `S9, S18: a process that dies while it makes its first journal leaves none, or one that says so`() async throws {
         let bench = try bench(own: 3, listed: 5)
         let own = bench.url.appending(path: ".storehouse")
