@@ -401,6 +401,17 @@ struct MetadataTests {
         #expect(try text("l") == "z")
     }
 
+    @Test func `S5, S27: a file that cannot be moved fails once, without a second failure of its metadata`() async throws {
+        try await sync([file("a", "1"), file("z", "z")])
+        try makeLink("b", "z")
+        publish([file("b", "1", mode: 0o700), file("z", "z", mode: 0o700)])
+        let options = SyncOptions(stopsOnError: false, removalCondition: .despiteFailures, retry: .never)
+        let synchronizer = OneWaySynchronizer(processor: bench.target(layers: layers(.modes)), options: options)
+        let report = await syncError { try await synchronizer.sync() }?.report
+        #expect(report?.failures.map(\.stage) == [.moves] && report?.metadataCount == 1)
+        #expect(try contents == ["a": "1", "z": "z"] && status("z")?.permissions == 0o700)
+    }
+
     @Test func `S5, S27: a disk that is full before a change ends the pass, and the next pass makes it`() async throws {
         bench.onStep { if $0 == .describes("l") { throw diskError(.ENOSPC) } }
         let files = [file("z", "z"), link("l", "z")]
