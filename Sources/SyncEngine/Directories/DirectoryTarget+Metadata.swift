@@ -6,8 +6,8 @@ extension DirectoryTarget {
     public var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? {
         { [options = layers.metadata] item in
             switch item.metadata?.kind {
-            case nil: return (true, false)
-            case .file: return (true, !options.isDisjoint(with: [.times, .modes]))
+            // A file without metadata may be the one that counts of several with its key.
+            case nil, .file: return (true, !options.isDisjoint(with: [.times, .modes]))
             case .directory: return (false, options.contains(.directories))
             case .link: return (false, options.contains(.links))
             }
@@ -112,13 +112,12 @@ private struct MetadataPlanning<Item: FileItem> {
     }
 
     mutating func take(_ item: Item) throws {
-        guard let metadata = item.metadata else { return }
         let key = item.key
-        if metadata.kind == .file {
+        guard let metadata = item.metadata, metadata.kind != .file else {
             defer { lastFile = key }
-            guard !others.contains(key), key != lastFile, let found = try find(moved[key] ?? key), found.status.kind == .regular else {
-                return
-            }
+            guard let metadata = item.metadata, !others.contains(key), key != lastFile, let found = try find(moved[key] ?? key),
+                found.status.kind == .regular
+            else { return }
             let words = metadata.differences(from: found.status, options)
             if !words.isEmpty { changes.append(.init(key, item: item, summary: words.joined(separator: ", "))) }
             return

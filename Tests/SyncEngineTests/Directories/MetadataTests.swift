@@ -168,13 +168,16 @@ struct MetadataTests {
 
     @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
     func `S8, S27: a file that the list has twice gets the metadata of the item that counts`(duplicates: DuplicateKeys) async throws {
-        try await sync([file("a", "1"), file("z", "z")])
-        publish([file("a", "1", mode: 0o700), file("z", "z"), file("a", "1", mode: 0o750)])
+        let plain = ListedFile(path: "z", sha256: digest("z"), byteCount: 1)
+        try await sync([file("a", "1"), plain])
+        let before = try status("z")?.permissions
+        publish([file("a", "1", mode: 0o700), plain, file("a", "1", mode: 0o750), file("z", "z", mode: 0o700)])
         let options = SyncOptions(retry: .never, duplicates: duplicates)
-        for count in [1, 0] {
+        for count in [duplicates == .keepFirst ? 1 : 2, 0] {
             let report = try await OneWaySynchronizer(processor: bench.target(layers: layers(.modes)), options: options).sync()
             #expect((report.metadataCount, report.unchangedCount) == (count, 2))
             #expect(try status("a")?.permissions == (duplicates == .keepFirst ? 0o700 : 0o750))
+            #expect(try status("z")?.permissions == (duplicates == .keepFirst ? before : 0o700))
         }
     }
 
