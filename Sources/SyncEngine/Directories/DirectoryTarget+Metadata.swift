@@ -6,8 +6,8 @@ extension DirectoryTarget {
     public var roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))? {
         { [options = layers.metadata] item in
             switch item.metadata?.kind {
-            case nil: return (true, false)
-            case .file: return (true, !options.isDisjoint(with: [.times, .modes]))
+            // A file without metadata may be the one that counts of several with its key.
+            case nil, .file: return (true, !options.isDisjoint(with: [.times, .modes]))
             case .directory: return (false, options.contains(.directories))
             case .link: return (false, options.contains(.links))
             }
@@ -81,6 +81,8 @@ private struct MetadataPlanning<Item: FileItem> {
     /// The directory of the last object, opened once for all of its objects.
     var directory: DirectoryHandle?
     var folder: PathKey?
+    /// The key of the last file, which the list may contain more than once.
+    var lastFile: PathKey?
     /// The listed keys of links and directories.
     var listed: Set<PathKey> = []
     var named: Set<PathKey> = []
@@ -104,16 +106,18 @@ private struct MetadataPlanning<Item: FileItem> {
     ) {
         (self.options, self.placed, self.excludes, self.root) = (options, placed, excludes, root)
         let keys = (plan.additions + plan.updates).map(\.item.key) + plan.refusals.map(\.key)
-        others = Set(keys + plan.keptEdits + plan.duplicates)
+        others = Set(keys + plan.keptEdits)
         moved = Dictionary(plan.moves.map { ($0.item.key, $0.from.key) }) { first, _ in first }
         freed = Set((plan.removals + plan.moves.compactMap(\.removal)).map(\.local.key))
     }
 
     mutating func take(_ item: Item) throws {
-        guard let metadata = item.metadata else { return }
         let key = item.key
-        if metadata.kind == .file {
-            guard !others.contains(key), let found = try find(moved[key] ?? key), found.status.kind == .regular else { return }
+        guard let metadata = item.metadata, metadata.kind != .file else {
+            defer { lastFile = key }
+            guard let metadata = item.metadata, !others.contains(key), key != lastFile, let found = try find(moved[key] ?? key),
+                found.status.kind == .regular
+            else { return }
             let words = metadata.differences(from: found.status, options)
             if !words.isEmpty { changes.append(.init(key, item: item, summary: words.joined(separator: ", "))) }
             return

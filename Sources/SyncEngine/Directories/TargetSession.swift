@@ -331,16 +331,17 @@ final class TargetSession: Sendable {
         guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete {
             try forgetVanished()
-            // A pass over an empty list has recorded nothing, and a pass without downloads has not made the directory equal to the source.
-            // After both, the existing files keep their protection.
-            let isEqual = state.withLock { state in
-                state.journal.unfinished != nil && !state.journal.records.isEmpty && state.openCount <= 0
-            }
-            if isEqual { try write([.rebuilt]) }
             // A pass that downloads nothing has discarded no parts. Those that cannot be removed now are left to the next pass.
             if places.mayHaveMemories.withLock({ $0 }), state.withLock({ $0.openCount <= 0 }) { try? prune(keeping: []) }
         }
-        let power = places.durability == .power && !isFlushed
+        // A pass over an empty list has recorded nothing, and a pass without downloads has not made the directory equal to the source.
+        // After both, and after a failed flush, the existing files keep their protection.
+        let isEqual =
+            isComplete
+            && state.withLock { state in
+                state.journal.unfinished != nil && !state.journal.records.isEmpty && state.openCount <= 0
+            }
+        let power = places.durability == .power && (isEqual || !isFlushed)
         // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
         if power {
             do {
@@ -353,6 +354,7 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
+        if isEqual { try write([.rebuilt]) }
         if state.withLock({ $0.mayVouch ? $0.journal.unsettledCount : 0 }) > 0 { try write([.synchronized]) }
         if power {
             try state.withLock { state throws in try state.log.synchronize() }

@@ -55,7 +55,9 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
             if let selection {
-                let (changes, refusals) = try await processor.metadata(in: plan, of: selection.described)
+                // Of items with one key, the first one counts.
+                let described = options.duplicates == .keepLast ? selection.described.reversed() : selection.described
+                let (changes, refusals) = try await processor.metadata(in: plan, of: described)
                 plan.metadata = changes
                 plan.refusals += refusals
                 plan.refusedMetadataCount = refusals.count

@@ -83,8 +83,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if mayRemove(despite: board.report.failures.count) {
             try await removeAll(plan.removals.dropFirst(plan.removesFirst ? removals.count : 0))
         }
-        // A new link may have the name of a removed file.
-        if mayRemove(despite: board.report.failures.count) { try await apply(plan.metadata.filter { $0.item != nil }) }
+        // A new link may have the name of a removed file. A failed item, such as a file that was not moved, has nothing to change.
+        let failed = Set(board.report.failures.lazy.map(\.key))
+        let changes = plan.metadata.filter { $0.item != nil && !failed.contains(SyncKey($0.key)) }
+        if mayRemove(despite: failed.count) { try await apply(changes) }
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {

@@ -20,7 +20,8 @@ public import StoreCore
 /// command that the origin has performed, is newer than the list. So is a change through a linked store, and one by another user of a
 /// shared cacher once it has arrived. The pass leaves such keys alone and lists them in ``SyncReport/leftOut`` if the list would have
 /// changed them; the next pass compares them. Complete items of the list do not replace content from a younger request either, including
-/// that of a linked store, nor content that the origin has pushed.
+/// that of a linked store, nor content that the origin has pushed. Only a removal while the pass fetches the key is no such change: the key
+/// is wanted then, and fetched again, as after any `clear()`.
 ///
 /// A pass compares accepted content only. Pending mutations and commands are applied on top of it, and the temporary keys of entities that
 /// commands create are no local items.

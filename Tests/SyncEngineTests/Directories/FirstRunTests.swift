@@ -153,6 +153,29 @@ struct FirstRunTests {
         #expect(try await synchronizer(bench, .keepLocal).sync().unchangedCount == 5)
     }
 
+    @Test func `S18: a first run that fails in its last flush lets no pass remove foreign files before one has completed`() async throws {
+        let bench = try bench(own: 3, listed: 3, equal: 3)
+        try bench.write("mine", "own")
+        bench.onStep { if $0 == .flushBegins { throw diskError(.EIO) } }
+        #expect(await syncError { try await bench.sync(foreignFiles: .remove, durability: .power) }?.stage == .end)
+        bench.onStep { _ in }
+        for count in [0, 1] {
+            #expect(try await bench.sync(foreignFiles: .remove, durability: .power).removedCount == count)
+        }
+    }
+
+    @Test func `S15, S18: a file that differs after the loss of a journal is kept or replaced by option`() async throws {
+        let bench = try bench(own: 0, listed: 5)
+        try await synchronizer(bench).sync()
+        try Data("damaged".utf8).write(to: bench.journal)
+        bench["d/2"] = "new"
+        let report = try await synchronizer(bench, .keepLocal).sync()
+        #expect(report.unchangedCount == 4 && report.localEdits.map(\.description) == ["d/2"])
+        #expect(try bench.files["d/2"] == "listed 2")
+        #expect(try await synchronizer(bench).sync().updatedCount == 1)
+        #expect(try bench.files["d/2"] == "new")
+    }
+
     @Test func `S9, S18: a process that dies while it makes its first journal leaves none, or one that says so`() async throws {
         let bench = try bench(own: 3, listed: 5)
         let own = bench.url.appending(path: ".storehouse")

@@ -166,6 +166,21 @@ struct MetadataTests {
         #expect(bench.origin.withLock { $0.transfers } == [])
     }
 
+    @Test(arguments: [DuplicateKeys.keepFirst, .keepLast])
+    func `S8, S27: a file that the list has twice gets the metadata of the item that counts`(duplicates: DuplicateKeys) async throws {
+        let plain = ListedFile(path: "z", sha256: digest("z"), byteCount: 1)
+        try await sync([file("a", "1"), plain])
+        let before = try status("z")?.permissions
+        publish([file("a", "1", mode: 0o700), plain, file("a", "1", mode: 0o750), file("z", "z", mode: 0o700)])
+        let options = SyncOptions(retry: .never, duplicates: duplicates)
+        for count in [duplicates == .keepFirst ? 1 : 2, 0] {
+            let report = try await OneWaySynchronizer(processor: bench.target(layers: layers(.modes)), options: options).sync()
+            #expect((report.metadataCount, report.unchangedCount) == (count, 2))
+            #expect(try status("a")?.permissions == (duplicates == .keepFirst ? 0o700 : 0o750))
+            #expect(try status("z")?.permissions == (duplicates == .keepFirst ? before : 0o700))
+        }
+    }
+
     // MARK: Links
 
     @Test(arguments: [
@@ -387,6 +402,17 @@ struct MetadataTests {
         bench.origin.withLock { $0.onTransfer = nil }
         #expect(try await sync(files).metadataCount == 1)
         #expect(try text("l") == "z")
+    }
+
+    @Test func `S5, S27: a file that cannot be moved fails once, without a second failure of its metadata`() async throws {
+        try await sync([file("a", "1"), file("z", "z")])
+        try makeLink("b", "z")
+        publish([file("b", "1", mode: 0o700), file("z", "z", mode: 0o700)])
+        let options = SyncOptions(stopsOnError: false, removalCondition: .despiteFailures, retry: .never)
+        let synchronizer = OneWaySynchronizer(processor: bench.target(layers: layers(.modes)), options: options)
+        let report = await syncError { try await synchronizer.sync() }?.report
+        #expect(report?.failures.map(\.stage) == [.moves] && report?.metadataCount == 1)
+        #expect(try contents == ["a": "1", "z": "z"] && status("z")?.permissions == 0o700)
     }
 
     @Test func `S5, S27: a disk that is full before a change ends the pass, and the next pass makes it`() async throws {

@@ -309,6 +309,19 @@ struct StoreListAgeTests {
         #expect(origin.current.fetches == 1)
     }
 
+    @Test func `S4: an item that is removed while it is fetched is wanted, and fetched again`() async throws {
+        let store = store()
+        let processor = StoreSyncProcessor(list: list, store: store, version: \.version)
+        let synchronizer = OneWaySynchronizer(processor: processor, options: SyncOptions(concurrency: 1, retry: .never))
+        origin.update { $0.isContentHeld = true }
+        let pass = Task { try await synchronizer.sync() }
+        try await origin.wait { $0.fetches == 1 ? () : nil }
+        await store["p0"].clear()
+        origin.update { $0.isContentHeld = false }
+        #expect(try await pass.value.addedCount == 5)
+        #expect(try await versions(store) == ["p0": 1, "p1": 1, "p2": 1, "p3": 1, "p4": 1])
+    }
+
     @Test func `S4: the check of a key and its change are one step`() async throws {
         let store = store()
         for _ in 0..<rounds(300, quick: 30) {
