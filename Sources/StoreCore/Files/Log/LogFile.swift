@@ -167,7 +167,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
                 synchronizedFile = file
             }
         } catch {
-            // A file without new bytes is not shortened, because that would wake its followers, whose own attempt then fails in the same way.
+            // A file without new bytes is not shortened: that would wake its followers, and their attempts would fail in the same way.
             // Shortening needs no space. If it fails, the next append cuts the incomplete entry.
             if (try? file.status().size) != start, (try? file.truncate(to: start)) == nil { size = max(size, start + bytes.count) }
             throw error
