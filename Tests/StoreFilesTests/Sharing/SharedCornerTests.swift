@@ -72,7 +72,7 @@ struct SharedCornerTests {
         withExtendedLifetime(follower) {}
     }
 
-    @Test func `D6, D8: an event that a failed attempt to follow has caused does not cause the next attempt at once`() async {
+    @Test func `D8: an event that a failed attempt to follow has caused does not cause the next attempt at once`() async {
         let follower = FileFollower("/missing", on: DispatchQueue(label: "following"))
         let start = ContinuousClock.now
         follower.passBegan()

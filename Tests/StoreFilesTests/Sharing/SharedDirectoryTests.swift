@@ -52,7 +52,7 @@ struct SharedDirectoryTests {
         withExtendedLifetime(observation) {}
     }
 
-    @Test func `D1, F6: a save for which the disk has no room notifies no other cacher`() async throws {
+    @Test func `D1: a save for which the disk has no room notifies no other cacher`() async throws {
         let options = FileWriteOptions { step throws(StoreError) in
             if step == .created { throw .fileSystem("writing", path: "", errno: ENOSPC) }
         }
