@@ -241,6 +241,21 @@ struct PostgresOutageTests {
         #expect(await thrown { _ = try await missing.load(param: 1) }?.code == .readOnly)
     }
 
+    @Test func `D8: after a lost connection to a read-only database, a gap is announced, and loads go on`() async throws {
+        let place = try await PostgresPlace()
+        try await place.cacher().save(record(1), param: 1)
+        let url = place.url + "?options=-c%20default_transaction_read_only%3Don"
+        let cacher = PostgresCacher<Int, Int>(try PostgresDatabase(url: url, timeout: .seconds(600)), table: place.table)
+        let gaps = Lock(0)
+        let observation = cacher.observeChanges { change in if change == .gap { gaps.withLock { $0 += 1 } } }
+        #expect(try await cacher.load(param: 1)?.content == 1)
+        let id = try await cacher.table.core.run(PostgresQuery(text: "SELECT pg_backend_pid()"), on: .control)[0][0][0]
+        try await place.query("SELECT pg_terminate_backend(\(id?.postgresText ?? ""))")
+        try await until("the gap is announced") { gaps.withLock { $0 } == 1 }
+        #expect(try await cacher.load(param: 1)?.content == 1)
+        withExtendedLifetime(observation) {}
+    }
+
     @Test func `a table with other columns or of a newer version is left alone`() async throws {
         let place = try await PostgresPlace()
         try await place.query("CREATE TABLE \"\(place.table)\" (id int, name text)")

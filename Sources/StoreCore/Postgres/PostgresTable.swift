@@ -116,14 +116,18 @@ final class PostgresTable: PostgresListener {
         _ = try await core.run(PostgresStatements.listen(channel), on: .control)
         // A read-only server refuses it, and loads go on. A lost connection fails the next statement too.
         _ = try? await core.run(statements.sweepLeases, on: .control)
-        // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
-        let known = state.withLock { $0.position.number }
-        let query = known == 0 ? statements.head : statements.raiseHead(to: Int64(clamping: known), writer: writer, channel: channel)
-        let rows = try await core.run(query, on: .control) { [self] outcome in
-            if case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil { attached(head.postgresInteger) }
-        }
-        guard !(rows.first ?? []).isEmpty else {
-            throw PostgresError(.server, "the table \(statements.table) was emptied; call again")
+        let known = Int64(clamping: state.withLock { $0.position.number })
+        // The head is raised only if the server has lost changes: a server that is read-only refuses a change, and loads go on.
+        for query in [statements.head, statements.raiseHead(to: known, writer: writer, channel: channel)] {
+            // Runs on the control connection: every notice before its response has been delivered, and every notice after it will be.
+            let rows = try await core.run(query, on: .control) { [self] outcome in
+                guard case .success(let rows) = outcome, let head = rows.first?.first?.first ?? nil else { return }
+                if head.postgresInteger >= known { attached(head.postgresInteger) }
+            }
+            guard let head = rows.first?.first?.first ?? nil else {
+                throw PostgresError(.server, "the table \(statements.table) was emptied; call again")
+            }
+            if head.postgresInteger >= known { return }
         }
     }
 

@@ -71,4 +71,16 @@ struct SharedCornerTests {
         }
         withExtendedLifetime(follower) {}
     }
+
+    @Test func `D8: an event that a failed attempt to follow has caused does not cause the next attempt at once`() async {
+        let follower = FileFollower("/missing", on: DispatchQueue(label: "following"))
+        let start = ContinuousClock.now
+        follower.passBegan()
+        #expect(follower.passFailed {})
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            follower.schedule { continuation.resume() }
+        }
+        #expect(.now - start >= .milliseconds(990))
+        withExtendedLifetime(follower) {}
+    }
 }

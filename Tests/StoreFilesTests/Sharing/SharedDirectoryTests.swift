@@ -52,6 +52,18 @@ struct SharedDirectoryTests {
         withExtendedLifetime(observation) {}
     }
 
+    @Test func `D1: a save for which the disk has no room notifies no other cacher`() async throws {
+        let options = FileWriteOptions { step throws(StoreError) in
+            if step == .created { throw .fileSystem("writing", path: "", errno: ENOSPC) }
+        }
+        let failing = FileCacher<Int, Int>(directory: place.url, options: options, sharing: .processes)
+        let (a, b) = (try await user(), try await user())
+        await #expect(throws: StoreError.self) { try await failing.save(record(1), param: 1) }
+        try await a.cacher.save(record(2), param: 2)
+        try await until { b.keys.last == 2 }
+        #expect(b.keys == [2])
+    }
+
     @Test func `D2: a cacher is not notified of its own changes`() async throws {
         let (a, b) = (try await user(), try await user())
         for value in 1...20 { try await a.save(value, 1, over: a.cacher.position) }

@@ -150,10 +150,12 @@ extension FileCacher {
                     }
                 }
                 do throws(StoreError) {
-                    let revision = try transaction.appendChange(of: encoded.key, schema: encoded.schema, above: known ?? .none)
+                    let (lock, revision) = (transaction.lock, transaction.next(above: known ?? .none))
                     let bytes = encoded.bytes(revision)
                     try self.change(encoded.key, to: bytes.count) { () throws(StoreError) in
-                        try self.write(bytes, as: encoded.key.fileName, in: transaction)
+                        try self.write(bytes, as: encoded.key.fileName, lock) { () throws(StoreError) in
+                            _ = try transaction.appendChange(of: encoded.key, schema: encoded.schema, above: known ?? .none)
+                        }
                     }
                     if encoded.schema == Encoded.tombstone { self.countRemoval() }
                     return .made(revision)
@@ -169,24 +171,28 @@ extension FileCacher {
         }
     }
 
-    /// Writes a file in a transaction. Fails if the directory is removed meanwhile; the transaction then runs again.
-    private func write(_ bytes: [UInt8], as name: String, in transaction: SharedDirectory.Transaction) throws(StoreError) {
-        let (lock, probe, path) = (transaction.lock, options.probe, directory.path)
-        var options = options
-        options.probe = { step throws(StoreError) in
-            try probe?(step)
-            // A process may be stopped for any time before the file gets its name.
-            if step == .written, !lock.isNamed { throw .fileSystem("saving into", path: path, errno: ENOENT) }
-        }
+    /// Writes a file under the lock of a transaction. Fails if the directory is removed meanwhile; the transaction then runs again. Calls
+    /// `announce` once the file has its bytes: for lack of room, the other users would read again and retry for nothing.
+    private func write(
+        _ bytes: [UInt8], as name: String, _ lock: WritableFile, _ announce: () throws(StoreError) -> Void
+    ) throws(StoreError) {
+        var isAnnounced = false
         // Retries, because a cacher that does not share the directory may remove the temporary file.
         for _ in 0..<4 {
             do throws(StoreError) {
-                return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
+                return try AtomicFile.write(
+                    bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options
+                ) { () throws(StoreError) in
+                    if !isAnnounced { try announce() }
+                    isAnnounced = true
+                    // A process may be stopped for any time before the file gets its name.
+                    if !lock.isNamed { throw .fileSystem("saving into", path: directory.path, errno: ENOENT) }
+                }
             } catch {
                 guard error.fileSystemErrno == ENOENT, lock.isNamed else { throw error }
             }
         }
-        throw .fileSystem("saving into", path: path, errno: ENOENT)
+        throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
     }
 
     /// Returns the revision of a key's file; `nil` if there is no file, or if something else than a record is at its path.

@@ -83,8 +83,9 @@ package final class FileFollower: Sendable {
         let due = state.withLock { state -> DispatchTime? in
             guard !state.isScheduled else { return nil }
             state.isScheduled = true
-            // Changes of this process cause events, too: a look after each one would compete with the next change for the lock.
-            return state.passedAt + (pace / .seconds(1))
+            // Changes of this process cause events, too: a look after each one would compete with the next change for the lock. So does an
+            // attempt that fails, and it must not cause the next one at once.
+            return state.passedAt + (max(pace, min(state.backOff ?? .zero, .seconds(1))) / .seconds(1))
         }
         guard let due else { return }
         if due <= .now() { queue.async { pass() } } else { queue.asyncAfter(deadline: due) { pass() } }

@@ -167,8 +167,9 @@ package struct LogFile<Entry: LogEntry>: Sendable {
                 synchronizedFile = file
             }
         } catch {
+            // A file without new bytes is not shortened: that would wake its followers, and their attempts would fail in the same way.
             // Shortening needs no space. If it fails, the next append cuts the incomplete entry.
-            if (try? file.truncate(to: start)) == nil { size = max(size, start + bytes.count) }
+            if (try? file.status().size) != start, (try? file.truncate(to: start)) == nil { size = max(size, start + bytes.count) }
             throw error
         }
         position = start + bytes.count

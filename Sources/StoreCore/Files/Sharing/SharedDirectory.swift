@@ -121,7 +121,8 @@ package final class SharedDirectory: Sendable {
             if number > numbers.floor { try append(.floor(number)) }
         }
 
-        private func next(above known: Revision = .none) -> Revision {
+        /// The revision of the next change.
+        func next(above known: Revision = .none) -> Revision {
             Revision(number: max(numbers.head, known.number) &+ 1, writer: writer)
         }
 

@@ -10,13 +10,14 @@ package enum AtomicFile {
     /// - Parameters:
     ///   - handle: The open directory, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
+    ///   - prepare: Called when the temporary file is written, before it is renamed; an error leaves the old file.
     package static func write(
         _ bytes: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String,
-        options: FileWriteOptions = FileWriteOptions()
+        options: FileWriteOptions = FileWriteOptions(), _ prepare: () throws(StoreError) -> Void = {}
     ) throws(StoreError) {
         var file = try TemporaryFile.create(in: directory, handle, kind: kind, options: options)
         try file.write(bytes)
-        try file.commit(as: name)
+        try file.commit(as: name, prepare)
     }
 }
 

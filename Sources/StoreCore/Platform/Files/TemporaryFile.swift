@@ -77,8 +77,9 @@ package struct TemporaryFile: ~Copyable {
     ///
     /// With ``Durability/power`` the order is: synchronize the file, rename, synchronize the directory. An error leaves the old file,
     /// unless only the synchronization of the directory failed.
-    package consuming func commit(as finalName: String) throws(StoreError) {
+    package consuming func commit(as finalName: String, _ prepare: () throws(StoreError) -> Void = {}) throws(StoreError) {
         try options.probe?(.written)
+        try prepare()
         if options.durability == .power {
             guard synchronizeDescriptor(descriptor) == 0 else { throw failure("synchronizing") }
             try options.probe?(.fileSynchronized)
