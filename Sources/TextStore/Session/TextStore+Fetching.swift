@@ -221,7 +221,7 @@ extension TextStore {
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers ?? verify.map { _ in [:] })
+        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: verify.map { _ in known.headers ?? [:] })
     }
 
     // MARK: The origin
