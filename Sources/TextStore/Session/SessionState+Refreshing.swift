@@ -226,7 +226,7 @@ extension SessionState {
     /// Holds a set back until another manifest arrives.
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
-        setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)
+        setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil, kept: failures[set]?.kept ?? [:]), of: set)
     }
 
     private func item(_ identifier: String, _ kept: TextRecord?, _ now: Date) -> SetPlan.Item? {
