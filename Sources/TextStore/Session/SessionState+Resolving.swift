@@ -20,11 +20,13 @@ extension SessionState {
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
         let reason = failure(of: identifier) ?? bundleFaults[identifier]
+        let isWaiting = held[identifier].map { !$0.pending.isEmpty } ?? false
+        let delivery = isWaiting ? "the origin's text waits for its activation" : "the origin has not delivered it"
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "cannot provide the text: neither cache nor bundle has it, and the origin has not delivered it; add a bundled file to have a "
-                    + "text from the first start on",
+                "cannot provide the text: neither cache nor bundle has it, and \(delivery); add a bundled file to have a text from the "
+                    + "first start on",
                 underlyingError: reason))
     }
 

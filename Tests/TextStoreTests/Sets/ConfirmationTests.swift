@@ -93,6 +93,16 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
     }
 
+    @Test func `T8: the error of a missing text states that the fetched one waits for its activation`() async throws {
+        bench.serve(manifest: #"{"notes":"1.0.0"}"#)
+        bench.serve("notes", "Notes 1")
+        let store = try bench.store(policy: TextStorePolicy(activation: .atNextLaunch))
+        try await store.register(bench.notes)
+        await store.setVersionSource(bench.versions)
+        let error = await expectError(.notAvailable, of: "notes") { try await store.text(for: "notes", awaiting: patient) }
+        #expect(error?.message.contains("waits for its activation") == true)
+    }
+
     @Test func `T17: a version without a digest is not confirmed while its corrected wording waits for its activation`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Published too late")
