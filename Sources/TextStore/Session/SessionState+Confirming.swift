@@ -25,9 +25,11 @@ extension SessionState {
     }
 
     /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.
-    private func isAhead(_ identifier: String) -> Bool {
+    func isAhead(_ identifier: String) -> Bool {
         guard !foreign.isEmpty, foreign.contains(identifier), let record = record(identifier) else { return false }
-        return offer(for: identifier).map { record.rank > $0.rank } ?? true
+        guard let offer = offer(for: identifier) else { return true }
+        // The newer manifest may list other bytes of the same version.
+        return record.rank > offer.rank || (record.rank == offer.rank && offer.entry?.allows(record.facts.fileDigest) == false)
     }
 
     private func hasOrigin(_ identifier: String) -> Bool {

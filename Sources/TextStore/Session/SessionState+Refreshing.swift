@@ -144,8 +144,8 @@ extension SessionState {
         if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
         // The previous record of a damaged text may have other bytes of the same version.
         guard let found = resolved[identifier], found.text.origin == .bundle || !damaged.contains(identifier) else { return false }
-        let digest = found.text.origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
-        return fits(found.rank, digest)
+        if found.text.origin == .bundle { return fits(found.rank, bundled[identifier]?.fileDigest) }
+        return fits(found.rank, record(identifier)?.facts.fileDigest) || isAhead(identifier)
     }
 
     // MARK: Beginning

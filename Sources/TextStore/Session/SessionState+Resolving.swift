@@ -179,7 +179,7 @@ extension SessionState {
         var text: VersionedText
         let rank: Rank
         if origin == .cache, let record = record(identifier) {
-            let isFetched = fetched[identifier] == record.facts.digest
+            let isFetched = record.hasText(of: fetched[identifier])
             text = VersionedText(
                 identifier: name, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
             text.isVerified = record.facts.isVerified

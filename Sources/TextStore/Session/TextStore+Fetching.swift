@@ -136,7 +136,7 @@ extension TextStore {
                 },
                 { session in
                     // Ends the fetch in the same step that publishes the text, so that the old text is never shown as completed.
-                    for record in records { session.fetched[record.identifier] = record.facts.digest }
+                    for record in records { session.fetched[record.identifier] = record }
                     session.setEnded(plan, nil, at: moment)
                 })
             if let outcome { report(outcome) }
