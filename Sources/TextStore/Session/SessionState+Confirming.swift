@@ -24,6 +24,12 @@ extension SessionState {
         return waiting.facts.digest != (origin == .bundle ? bundled[identifier]?.digest : record(identifier)?.facts.digest)
     }
 
+    /// Returns whether the newest manifest lists the bytes of a record by their digest, even if they were fetched before it stated one.
+    func isListed(_ record: TextRecord) -> Bool {
+        guard let offer = offer(for: record.identifier), let entry = offer.entry, entry.sha256 != nil else { return false }
+        return offer.rank == record.rank && entry.allows(record.facts.fileDigest)
+    }
+
     /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.
     func isAhead(_ identifier: String) -> Bool {
         guard !foreign.isEmpty, foreign.contains(identifier), let record = record(identifier) else { return false }

@@ -182,7 +182,7 @@ extension SessionState {
             let isFetched = record.hasText(of: fetched[identifier])
             text = VersionedText(
                 identifier: name, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
-            text.isVerified = record.facts.isVerified
+            text.isVerified = record.facts.isVerified || isListed(record)
             text.knownDigest = record.facts.digest
             rank = record.rank
         } else if let found = bundled[identifier] {

@@ -273,4 +273,20 @@ struct ConfirmationTests {
         #expect(["/old.txt", "/new.txt"].map { bench.origin.requests(to: $0).count } == [1, 1])
         #expect(states.current.allSatisfy { $0.hasSuffix(" nil") })
     }
+
+    @Test func `T4: a digest that a manifest states later verifies the text on the device`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started().refreshed()
+        #expect(try await !store.text(for: "eula").isVerified)
+        let count = bench.origin.requests(to: "/eula.txt").count
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256("Remote terms 2"))"}}}"#)
+        try await store.refresh()
+        let text = try await store.text(for: "eula")
+        #expect(text.isVerified && bench.origin.requests(to: "/eula.txt").count == count)
+        try await store.accept(text)
+        #expect(try await store.acceptance(of: "eula")?.isVerified == true)
+        bench.origin.goDown()
+        #expect(try await bench.started().text(for: "eula").isVerified)
+    }
 }
