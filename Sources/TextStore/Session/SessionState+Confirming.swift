@@ -19,8 +19,7 @@ extension SessionState {
 
     /// Returns whether the origin has sent another wording of the same version, or of an unversioned text, which waits for its activation.
     private func hasWaitingWording(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
-        guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)], waiting.rank == rank
-        else { return false }
+        guard let waiting = held[identifier]?.waiting, waiting.rank == rank else { return false }
         return waiting.facts.digest != (origin == .bundle ? bundled[identifier]?.digest : record(identifier)?.facts.digest)
     }
 
@@ -52,7 +51,7 @@ extension SessionState {
                 .unconfirmed, identifier: identifier,
                 "cannot confirm the text: the newest manifest does not list it; list it, or remove its source from the app")
         }
-        guard held[identifier]?.pending[set(of: identifier)]?.rank == offer.rank else {
+        guard held[identifier]?.waiting?.rank == offer.rank else {
             return TextStoreError(
                 .unconfirmed, identifier: identifier,
                 "cannot confirm the text: the newest manifest lists it differently, and that text has not arrived; call refresh() to fetch it"

@@ -20,7 +20,7 @@ extension SessionState {
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
         let reason = failure(of: identifier) ?? bundleFaults[identifier]
-        let isWaiting = held[identifier].map { !$0.pending.isEmpty } ?? false
+        let isWaiting = held[identifier]?.waiting != nil
         let delivery = isWaiting ? "the origin's text waits for its activation" : "the origin has not delivered it"
         return .missing(
             TextStoreError(

@@ -61,6 +61,21 @@ struct WithdrawnSetTests {
         #expect(try await store.activate() == false)
     }
 
+    @Test func `T7: a waiting set stays if another store of the session has no group for one of its texts`() async throws {
+        bench.serve(eula: 2, privacy: 2)
+        let policy = TextStorePolicy(activation: .manually)
+        let store = try await bench.started(policy: policy, group: "legal")
+        #expect(try await store.text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        let other = try bench.store(policy: policy)
+        try await bench.start(other)
+        for store in [other, store, other, store] {
+            #expect(try await store.refreshed().text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        }
+        #expect(["/eula.txt", "/privacy.txt"].map { bench.origin.requests(to: $0).count } == [1, 1])
+        #expect(try await store.activate())
+        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
+    }
+
     @Test(arguments: ["legal", "other"])
     func `T7: a waiting set stays if an unchanged member moves to another group, but not if that member has a newer version`(
         group: String
