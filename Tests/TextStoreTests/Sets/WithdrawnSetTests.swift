@@ -76,6 +76,19 @@ struct WithdrawnSetTests {
         #expect(try await store.versions() == ["2.0.0", "2.0.0"])
     }
 
+    @Test func `T7: a waiting set stays at the next start if a former member waits on its own`() async throws {
+        let shelf = bench.place.shelf()
+        _ = try await shelf.store("group/g", ["eula", "privacy"].map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false)
+        _ = try await shelf.store("text/privacy", [record("privacy", "3.0.0", "privacy 3")], isActivated: false)
+        let manifest = #"{"texts":{"eula":{"version":"2.0.0","group":"g"},"privacy":"3.0.0"}}"#
+        let outcome = try await shelf.accept(VersionManifest(parsing: Data(manifest.utf8)), TextStorePolicy(), isVerified: false)
+        #expect(outcome?.events.isEmpty == true)
+        #expect(try await shelf.activatePending().hasSwitched)
+        let versions = await shelf.pointer.active.mapValues { $0.rank.version?.description }
+        #expect(versions == ["eula": "2.0.0", "privacy": "3.0.0"])
+    }
+
     @Test(arguments: ["legal", "other"])
     func `T7: a waiting set stays if an unchanged member moves to another group, but not if that member has a newer version`(
         group: String
