@@ -134,8 +134,8 @@ extension TextStore {
             // The process that removes the directory may still be removing it, so it is made again later.
             guard let outcome else { return shelf.follower.schedule(after: .seconds(1), look) }
             report(outcome)
-            // Another process may have deleted an observed text.
-            if outcome.isForeign { begin() }
+            // Another process may have deleted an observed text. While its records are verified, none of them is missing yet.
+            if outcome.isForeign, !outcome.hasUnverified { begin() }
         } catch {
             guard shelf.follower.passFailed(then: look) else { return }
             report(.fault(.wrapping(error, .fileSystem, "cannot follow other processes")))

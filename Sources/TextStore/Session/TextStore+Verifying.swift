@@ -61,9 +61,10 @@ extension TextStore {
             guard let self else { return }
             await verifyKept(nil)
             isVerifying.withLock { $0 = false }
-            report(await shelf.lookAgain())
-            // A refused record is fetched again.
-            begin()
+            let outcome = await shelf.lookAgain()
+            report(outcome)
+            // A refused record is fetched again, after further ones have been verified.
+            if !outcome.hasUnverified { begin() }
         }
     }
 

@@ -76,6 +76,33 @@ struct FollowingTests {
         try await shown.wait(for: ["eula 1", "eula 2"])
     }
 
+    @Test func `D9: a waiting text that another store has fetched as well is verified, and not fetched again meanwhile`() async throws {
+        let gate = WatchedState(true), seen = WatchedState(0)
+        bench.serve(eula: 2, privacy: 2)
+        let policy = TextStorePolicy(activation: .manually)
+        let store = try await bench.started(
+            policy: policy,
+            verify: { verification in
+                guard verification.identifier == "eula" else { return }
+                seen.update { $0 += 1 }
+                try await gate.wait { $0 ? () : nil }
+            })
+        #expect(try await store.text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        let shown = Shown(store, "eula")
+        defer { shown.task.cancel() }
+        try await until { await store.shelf.isFollowing }
+        let other = try bench.store(policy: policy), known = seen.current
+        try await other.register(TextSource(identifier: "eula"))
+        gate.update { $0 = false }
+        let same = record("eula", "2.0.0", "Remote terms 2")
+        #expect(try await other.shelf.store("text/eula", [same], isActivated: false) != nil)
+        try await seen.wait { $0 > known ? () : nil }
+        gate.update { $0 = true }
+        try await store.session.wait { $0.held["eula"]?.waiting == nil ? nil : () }
+        _ = try await store.text(for: "eula", awaiting: patient)
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
     @Test func `D9: an unchanged text is not published again`() async throws {
         let (other, eula) = try await observed()
         let privacy = Shown(store, "privacy")
