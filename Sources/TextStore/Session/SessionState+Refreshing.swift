@@ -134,6 +134,13 @@ extension SessionState {
         return [active, text.waiting?.facts.fetchedAt].compactMap { $0 }.filter { $0 <= now }.max()
     }
 
+    /// Returns the loaded texts, except unversioned ones that are here.
+    ///
+    /// Only their age makes a fetch of these due, because another process may have checked them a moment ago.
+    func loadedWithoutAge(at now: Date) -> [String] {
+        loaded.filter { offer(for: $0)?.entry != nil || lastCheck(ofUnversioned: $0, until: now) == nil }
+    }
+
     /// Returns whether the newest text is active, waiting, or bundled.
     private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
         func fits(_ found: Rank, _ digest: SHA256.Digest?) -> Bool {

@@ -135,7 +135,7 @@ extension TextStore {
             guard let outcome else { return shelf.follower.schedule(after: .seconds(1), look) }
             report(outcome)
             // Another process may have deleted an observed text. While its records are verified, none of them is missing yet.
-            if outcome.isForeign, !outcome.hasUnverified { begin() }
+            if outcome.isForeign, !outcome.hasUnverified { begin(session.read { $0.loadedWithoutAge(at: time.date) }) }
         } catch {
             guard shelf.follower.passFailed(then: look) else { return }
             report(.fault(.wrapping(error, .fileSystem, "cannot follow other processes")))

@@ -64,7 +64,7 @@ extension TextStore {
             let outcome = await shelf.lookAgain()
             report(outcome)
             // A refused record is fetched again, after further ones have been verified.
-            if !outcome.hasUnverified { begin() }
+            if !outcome.hasUnverified { begin(session.read { $0.loadedWithoutAge(at: time.date) }) }
         }
     }
 

@@ -103,6 +103,27 @@ struct FollowingTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 
+    @Test func `D9: an unversioned text that another store has checked is not fetched again, however soon it expires`() async throws {
+        bench.serve("notes", "Notes 1")
+        let policy = TextStorePolicy(textExpiry: .zero)
+        let store = try bench.store(policy: policy), other = try bench.store(policy: policy)
+        try await store.register(bench.notes)
+        let shown = Shown(store, "notes")
+        defer { shown.task.cancel() }
+        try await shown.waitForLast("Notes 1")
+        try await until { await store.shelf.isFollowing }
+        try await store.session.wait { $0.flights.isEmpty ? () : nil }
+        try await other.register(bench.notes)
+        let known = bench.origin.requests(to: "/notes.txt").count
+        for _ in 0..<3 {
+            bench.time.advance(by: .seconds(1))
+            let now = bench.time.date
+            _ = try await other.text(for: "notes", awaiting: patient)
+            try await store.session.wait { $0.held["notes"]?.checked == now ? () : nil }
+        }
+        #expect(bench.origin.requests(to: "/notes.txt").count == known + 3)
+    }
+
     @Test func `D9: an unchanged text is not published again`() async throws {
         let (other, eula) = try await observed()
         let privacy = Shown(store, "privacy")
