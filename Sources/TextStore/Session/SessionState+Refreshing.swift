@@ -134,9 +134,7 @@ extension SessionState {
         return [active, text.waiting?.facts.fetchedAt].compactMap { $0 }.filter { $0 <= now }.max()
     }
 
-    /// Returns the loaded texts, except unversioned ones that are here.
-    ///
-    /// Only their age makes a fetch of these due, because another process may have checked them a moment ago.
+    /// Returns the loaded texts, except unversioned ones that are here, because only their age makes a fetch of these due.
     func loadedWithoutAge(at now: Date) -> [String] {
         loaded.filter { offer(for: $0)?.entry != nil || lastCheck(ofUnversioned: $0, until: now) == nil }
     }

@@ -20,8 +20,8 @@ extension SessionState {
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
         let reason = failure(of: identifier) ?? bundleFaults[identifier]
-        let isWaiting = held[identifier]?.waiting != nil
-        let delivery = isWaiting ? "the origin's text waits for its activation" : "the origin has not delivered it"
+        let delivery =
+            held[identifier]?.waiting == nil ? "the origin has not delivered it" : "the origin's text waits for its activation"
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,

@@ -61,10 +61,8 @@ extension TextStore {
             guard let self else { return }
             await verifyKept(nil)
             isVerifying.withLock { $0 = false }
-            let outcome = await shelf.lookAgain()
-            report(outcome)
-            // A refused record is fetched again, after further ones have been verified.
-            if !outcome.hasUnverified { begin(session.read { $0.loadedWithoutAge(at: time.date) }) }
+            // A refused record is fetched again.
+            report(await shelf.lookAgain())
         }
     }
 

@@ -179,7 +179,7 @@ extension Shelf {
             if damaged.isEmpty { loaded[place.file] = nil } else { previous = record(place, of: identifier) }
         }
         // A text waits in one set at most, which may be that of a process with another group for the text.
-        let waiting = pointer.sets(of: identifier).first.flatMap { pointer.pending[$0]?[identifier] }.flatMap { record($0, of: identifier) }
+        let waiting = pointer.waiting(identifier).flatMap { record($0, of: identifier) }
         return SessionState.Held(
             active: active, previous: previous, waiting: waiting, group: pointer.groupsByText[identifier],
             floor: floors.texts[identifier], checked: pointer.checked[identifier])

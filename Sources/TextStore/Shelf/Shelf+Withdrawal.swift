@@ -50,7 +50,7 @@ extension Shelf {
         // Before any text is registered, the last switch defines the members, except those that wait in another set by now.
         let members =
             registered.isEmpty
-            ? (pointer.groups[set] ?? [:]).keys.filter { pointer.sets(of: $0).isEmpty } : session.read { $0.members(of: set) }
+            ? (pointer.groups[set] ?? [:]).keys.filter { pointer.waiting($0) == nil } : session.read { $0.members(of: set) }
         for identifier in members.sorted() where !names.contains(identifier) {
             guard let place = pointer.active[identifier], place.rank.version != nil else { continue }
             let entry = manifest.entries[identifier]
