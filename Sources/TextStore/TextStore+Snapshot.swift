@@ -81,7 +81,7 @@ extension SessionState {
         }
         snapshot.floor = held[identifier]?.floor?.rank.version
         snapshot.listed = manifest?.entries[identifier]?.version
-        snapshot.waiting = held[identifier]?.pending.values.compactMap(\.rank.version).sorted() ?? []
+        snapshot.waiting = [held[identifier]?.waiting?.rank.version].compactMap { $0 }
         return snapshot
     }
 }

@@ -19,15 +19,22 @@ extension SessionState {
 
     /// Returns whether the origin has sent another wording of the same version, or of an unversioned text, which waits for its activation.
     private func hasWaitingWording(_ identifier: String, _ rank: Rank, _ origin: VersionedText.Origin) -> Bool {
-        guard let held = held[identifier], !held.pending.isEmpty, let waiting = held.pending[set(of: identifier)], waiting.rank == rank
-        else { return false }
+        guard let waiting = held[identifier]?.waiting, waiting.rank == rank else { return false }
         return waiting.facts.digest != (origin == .bundle ? bundled[identifier]?.digest : record(identifier)?.facts.digest)
     }
 
+    /// Returns whether the newest manifest lists the bytes of a record by their digest, even if they were fetched before it stated one.
+    func isListed(_ record: TextRecord) -> Bool {
+        guard let offer = offer(for: record.identifier), let entry = offer.entry, entry.sha256 != nil else { return false }
+        return offer.rank == record.rank && entry.allows(record.facts.fileDigest)
+    }
+
     /// Returns whether another process has switched a text by a newer manifest than this process knows. That manifest has confirmed it.
-    private func isAhead(_ identifier: String) -> Bool {
+    func isAhead(_ identifier: String) -> Bool {
         guard !foreign.isEmpty, foreign.contains(identifier), let record = record(identifier) else { return false }
-        return offer(for: identifier).map { record.rank > $0.rank } ?? true
+        guard let offer = offer(for: identifier) else { return true }
+        // The newer manifest may list other bytes of the same version.
+        return record.rank > offer.rank || (record.rank == offer.rank && offer.entry?.allows(record.facts.fileDigest) == false)
     }
 
     private func hasOrigin(_ identifier: String) -> Bool {
@@ -44,7 +51,7 @@ extension SessionState {
                 .unconfirmed, identifier: identifier,
                 "cannot confirm the text: the newest manifest does not list it; list it, or remove its source from the app")
         }
-        guard held[identifier]?.pending[set(of: identifier)]?.rank == offer.rank else {
+        guard held[identifier]?.waiting?.rank == offer.rank else {
             return TextStoreError(
                 .unconfirmed, identifier: identifier,
                 "cannot confirm the text: the newest manifest lists it differently, and that text has not arrived; call refresh() to fetch it"

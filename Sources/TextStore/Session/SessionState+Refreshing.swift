@@ -56,7 +56,7 @@ extension SessionState {
         if versionSource?.remoteFile != nil {
             guard let manifest else { return nil }
             if let entry = manifest.entries[identifier] {
-                let waiting = entry.isRollback ? held[identifier]?.pending[set(of: identifier)]?.rank : nil
+                let waiting = entry.isRollback ? held[identifier]?.waiting?.rank : nil
                 let rank = floor?.rankOfOffered(entry, edition: manifest.edition, fetched: waiting)
                 return Offer(rank: rank ?? Rank(version: entry.version), entry: entry)
             }
@@ -79,7 +79,7 @@ extension SessionState {
         guard let text = held[identifier], text.checked == nil || isRepeated, let record = text.active, !record.facts.isVerified,
             let offer = offer(for: identifier), let entry = offer.entry, entry.sha256 == nil, record.rank == offer.rank,
             // A waiting record of this rank replaces the active text, and is confirmed after the switch.
-            text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
+            text.waiting?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, case let fetchedAt = record.facts.fetchedAt,
             // A fetch in the future means that the clock was set back, and the last check in the past followed it.
             askedAt > fetchedAt || fetchedAt > now || isRepeated,
@@ -131,8 +131,12 @@ extension SessionState {
         guard let text = held[identifier] else { return nil }
         // A check is always later than the fetch, so its date is preferred even if the clock was set back.
         let active = text.active.map { text.checked ?? $0.facts.fetchedAt }
-        let waiting = text.pending.isEmpty ? nil : text.pending[set(of: identifier)]?.facts.fetchedAt
-        return [active, waiting].compactMap { $0 }.filter { $0 <= now }.max()
+        return [active, text.waiting?.facts.fetchedAt].compactMap { $0 }.filter { $0 <= now }.max()
+    }
+
+    /// Returns the loaded texts, except unversioned ones that are here, because only their age makes a fetch of these due.
+    func loadedWithoutAge(at now: Date) -> [String] {
+        loaded.filter { offer(for: $0)?.entry != nil || lastCheck(ofUnversioned: $0, until: now) == nil }
     }
 
     /// Returns whether the newest text is active, waiting, or bundled.
@@ -141,11 +145,11 @@ extension SessionState {
             if found > rank { return true }
             return found == rank && digest.map(entry.allows) == true
         }
-        if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
+        if let waiting = held[identifier]?.waiting, fits(waiting.rank, waiting.facts.fileDigest) { return true }
         // The previous record of a damaged text may have other bytes of the same version.
         guard let found = resolved[identifier], found.text.origin == .bundle || !damaged.contains(identifier) else { return false }
-        let digest = found.text.origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
-        return fits(found.rank, digest)
+        if found.text.origin == .bundle { return fits(found.rank, bundled[identifier]?.fileDigest) }
+        return fits(found.rank, record(identifier)?.facts.fileDigest) || isAhead(identifier)
     }
 
     // MARK: Beginning
@@ -214,7 +218,7 @@ extension SessionState {
             setFlight(number, of: key)
             let offers = Dictionary(uniqueKeysWithValues: members(of: key).map { ($0, offer(for: $0)) })
             let waiting = items.reduce(into: [String: SHA256.Digest]()) { waiting, item in
-                guard let record = held[item.identifier]?.pending[key], record.rank.version == nil else { return }
+                guard let record = held[item.identifier]?.waiting, record.rank.version == nil else { return }
                 waiting[item.identifier] = record.facts.digest
             }
             actions.append(.fetchSet(SetPlan(ticket: number, key: key, items: items, offers: offers, waiting: waiting)))
@@ -226,7 +230,7 @@ extension SessionState {
     /// Holds a set back until another manifest arrives.
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
-        setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)
+        setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil, kept: failures[set]?.kept ?? [:]), of: set)
     }
 
     private func item(_ identifier: String, _ kept: TextRecord?, _ now: Date) -> SetPlan.Item? {
@@ -244,7 +248,7 @@ extension SessionState {
         // An active text that matches needs no item: a switch leaves it active.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
-        for here in [held[identifier]?.pending[set(of: identifier)], kept].compactMap({ $0 }) where fits(here.rank, here.facts.fileDigest) {
+        for here in [held[identifier]?.waiting, kept].compactMap({ $0 }) where fits(here.rank, here.facts.fileDigest) {
             return .copy(here)
         }
         if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,

@@ -20,11 +20,13 @@ extension SessionState {
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
         let reason = failure(of: identifier) ?? bundleFaults[identifier]
+        let delivery =
+            held[identifier]?.waiting == nil ? "the origin has not delivered it" : "the origin's text waits for its activation"
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "cannot provide the text: neither cache nor bundle has it, and the origin has not delivered it; add a bundled file to have a "
-                    + "text from the first start on",
+                "cannot provide the text: neither cache nor bundle has it, and \(delivery); add a bundled file to have a text from the "
+                    + "first start on",
                 underlyingError: reason))
     }
 
@@ -177,10 +179,10 @@ extension SessionState {
         var text: VersionedText
         let rank: Rank
         if origin == .cache, let record = record(identifier) {
-            let isFetched = fetched[identifier] == record.facts.digest
+            let isFetched = record.hasText(of: fetched[identifier])
             text = VersionedText(
                 identifier: name, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
-            text.isVerified = record.facts.isVerified
+            text.isVerified = record.facts.isVerified || isListed(record)
             text.knownDigest = record.facts.digest
             rank = record.rank
         } else if let found = bundled[identifier] {

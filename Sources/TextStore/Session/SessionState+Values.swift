@@ -8,8 +8,8 @@ extension SessionState {
         let active: TextRecord?
         /// The record that was active before; read only if an active file is damaged.
         let previous: TextRecord?
-        /// The waiting records, by their sets.
-        let pending: [String: TextRecord]
+        /// The record that waits for the activation of its set.
+        let waiting: TextRecord?
         /// The key of the group with which the text was switched.
         let group: String?
         let floor: Floor?
@@ -17,9 +17,9 @@ extension SessionState {
         let checked: Date?
 
         init(
-            active: TextRecord?, previous: TextRecord?, pending: [String: TextRecord], group: String?, floor: Floor?, checked: Date?
+            active: TextRecord?, previous: TextRecord?, waiting: TextRecord?, group: String?, floor: Floor?, checked: Date?
         ) {
-            (self.active, self.previous, self.pending) = (active, previous, pending)
+            (self.active, self.previous, self.waiting) = (active, previous, waiting)
             (self.group, self.floor, self.checked) = (group, floor, checked)
         }
     }

@@ -28,8 +28,8 @@ struct SessionState: Sendable {
     private(set) var manifestRetryAt: MonotonicInstant?
     /// The texts that another process has switched since this one last checked the manifest, which it did for a newer manifest.
     var foreign: Set<String> = []
-    /// The digests of texts that were fetched in this process.
-    var fetched: [String: SHA256.Digest] = [:]
+    /// The last record of each text that was fetched in this process.
+    var fetched: [String: TextRecord] = [:]
 
     // MARK: Work in progress
     var manifestFlight: UInt64? { didSet { invalidateResolutions() } }
@@ -116,8 +116,8 @@ struct SessionState: Sendable {
         shelved = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
-            if let known = held[text.identifier], let active = text.held.active, active.rank != known.active?.rank,
-                fetched[text.identifier] != active.facts.digest
+            if let known = held[text.identifier], let active = text.held.active, !active.hasText(of: known.active),
+                !active.hasText(of: fetched[text.identifier])
             {
                 foreign.insert(text.identifier)
             }

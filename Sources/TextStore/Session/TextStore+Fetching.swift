@@ -136,7 +136,7 @@ extension TextStore {
                 },
                 { session in
                     // Ends the fetch in the same step that publishes the text, so that the old text is never shown as completed.
-                    for record in records { session.fetched[record.identifier] = record.facts.digest }
+                    for record in records { session.fetched[record.identifier] = record }
                     session.setEnded(plan, nil, at: moment)
                 })
             if let outcome { report(outcome) }
@@ -221,7 +221,7 @@ extension TextStore {
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers ?? verify.map { _ in [:] })
+        return TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: verify.map { _ in known.headers ?? [:] })
     }
 
     // MARK: The origin

@@ -134,8 +134,6 @@ extension TextStore {
             // The process that removes the directory may still be removing it, so it is made again later.
             guard let outcome else { return shelf.follower.schedule(after: .seconds(1), look) }
             report(outcome)
-            // Another process may have deleted an observed text.
-            if outcome.isForeign { begin() }
         } catch {
             guard shelf.follower.passFailed(then: look) else { return }
             report(.fault(.wrapping(error, .fileSystem, "cannot follow other processes")))
@@ -150,7 +148,9 @@ extension TextStore {
         for fault in outcome.faults { report(.fault(fault)) }
         for event in outcome.events { report(event) }
         for increase in outcome.increases { increases.send(increase) }
-        if outcome.hasUnverified { verifyChanges() }
+        guard !outcome.hasUnverified else { return verifyChanges() }
+        // Another process may have deleted a text; a record without a verdict does not count as missing.
+        if outcome.isForeign { begin(session.read { $0.loadedWithoutAge(at: time.date) }) }
     }
 }
 

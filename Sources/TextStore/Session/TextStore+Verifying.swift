@@ -61,9 +61,8 @@ extension TextStore {
             guard let self else { return }
             await verifyKept(nil)
             isVerifying.withLock { $0 = false }
-            report(await shelf.lookAgain())
             // A refused record is fetched again.
-            begin()
+            report(await shelf.lookAgain())
         }
     }
 

@@ -24,10 +24,11 @@ struct Pointer: Sendable {
     private(set) var groups: [String: [String: Rank]] = [:]
     /// The group's key of each of these texts.
     private(set) var groupsByText: [String: String] = [:]
-    /// The identifiers of the waiting sets that contain a text, by text.
-    private var setsByText: [String: Set<String>] = [:]
+    /// The waiting set that contains a text, by text.
+    private var setByText: [String: String] = [:]
 
-    func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
+    /// Returns the waiting file of a text.
+    func waiting(_ identifier: String) -> Place? { setByText[identifier].flatMap { pending[$0]?[identifier] } }
 
     /// A step from one pointer to the next; the journal saves the steps in order.
     enum Change: Sendable {
@@ -77,7 +78,7 @@ struct Pointer: Sendable {
             for set in dropped { released.formUnion(keepPrevious(of: set, beside: activated)) }
         case .waits(let set, let places):
             // Another waiting set with older records of these texts would tear this one apart, so it is removed whole.
-            for other in Set(places.keys.flatMap { sets(of: $0) }) where other != set { released.formUnion(replace(other, by: nil)) }
+            for other in Set(places.keys.compactMap { setByText[$0] }) where other != set { released.formUnion(replace(other, by: nil)) }
             released.formUnion(replace(set, by: places))
             released.subtract(places.values.map(\.file))
         case .confirmed(let identifiers, let date):
@@ -111,12 +112,9 @@ struct Pointer: Sendable {
     /// Replaces or removes a waiting set, and returns its files.
     private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<RecordName> {
         let old = pending[set] ?? [:]
-        for identifier in old.keys {
-            setsByText[identifier]?.remove(set)
-            if setsByText[identifier]?.isEmpty == true { setsByText[identifier] = nil }
-        }
+        for identifier in old.keys { setByText[identifier] = nil }
         pending[set] = places
-        for identifier in (places ?? [:]).keys { setsByText[identifier, default: []].insert(set) }
+        for identifier in (places ?? [:]).keys { setByText[identifier] = set }
         return Set(old.values.map(\.file))
     }
 }

@@ -178,12 +178,10 @@ extension Shelf {
         if let place = pointer.previous[identifier] {
             if damaged.isEmpty { loaded[place.file] = nil } else { previous = record(place, of: identifier) }
         }
-        var pending: [String: TextRecord] = [:]
-        for set in pointer.sets(of: identifier) {
-            if let place = pointer.pending[set]?[identifier] { pending[set] = record(place, of: identifier) }
-        }
+        // A text waits in one set at most, which may be that of a process with another group for the text.
+        let waiting = pointer.waiting(identifier).flatMap { record($0, of: identifier) }
         return SessionState.Held(
-            active: active, previous: previous, pending: pending, group: pointer.groupsByText[identifier],
+            active: active, previous: previous, waiting: waiting, group: pointer.groupsByText[identifier],
             floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 

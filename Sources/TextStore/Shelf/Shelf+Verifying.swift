@@ -70,7 +70,7 @@ extension Shelf {
     /// Publishes all registered texts to the session again.
     func lookAgain() -> Outcome {
         isForeign = true
-        return publish()
+        return publish([], Outcome(isForeign: true))
     }
 }
 

@@ -47,8 +47,10 @@ extension Shelf {
         let names = Set(found.map(\.identifier))
         for text in found where !isPublished(text, in: set, by: manifest) { return .withdrawn(text.identifier, text.rank.version) }
         guard set.isGroup else { return nil }
-        // Before any text is registered, the last switch defines the members.
-        let members = registered.isEmpty ? Array((pointer.groups[set] ?? [:]).keys) : session.read { $0.members(of: set) }
+        // Before any text is registered, the last switch defines the members, except those that wait in another set by now.
+        let members =
+            registered.isEmpty
+            ? (pointer.groups[set] ?? [:]).keys.filter { pointer.waiting($0) == nil } : session.read { $0.members(of: set) }
         for identifier in members.sorted() where !names.contains(identifier) {
             guard let place = pointer.active[identifier], place.rank.version != nil else { continue }
             let entry = manifest.entries[identifier]

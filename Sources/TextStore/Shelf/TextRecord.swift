@@ -40,6 +40,9 @@ final class TextRecord: Equatable, Sendable {
 
     var rank: Rank { Rank(epoch: facts.epoch, version: facts.version) }
 
+    /// Returns whether another record has the same text of the same rank.
+    func hasText(of other: TextRecord?) -> Bool { rank == other?.rank && facts.digest == other?.facts.digest }
+
     func write(as name: RecordName, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
         var writer = ByteWriter()
         writer.put(identifier)

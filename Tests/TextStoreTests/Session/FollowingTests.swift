@@ -76,6 +76,54 @@ struct FollowingTests {
         try await shown.wait(for: ["eula 1", "eula 2"])
     }
 
+    @Test func `D9: a waiting text that another store has fetched as well is verified, and not fetched again meanwhile`() async throws {
+        let gate = WatchedState(true), seen = WatchedState(0)
+        bench.serve(eula: 2, privacy: 2)
+        let policy = TextStorePolicy(activation: .manually)
+        let store = try await bench.started(
+            policy: policy,
+            verify: { verification in
+                guard verification.identifier == "eula" else { return }
+                seen.update { $0 += 1 }
+                try await gate.wait { $0 ? () : nil }
+            })
+        #expect(try await store.text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        let shown = Shown(store, "eula")
+        defer { shown.task.cancel() }
+        try await until { await store.shelf.isFollowing }
+        let other = try bench.store(policy: policy), known = seen.current
+        try await other.register(TextSource(identifier: "eula"))
+        gate.update { $0 = false }
+        let same = record("eula", "2.0.0", "Remote terms 2")
+        #expect(try await other.shelf.store("text/eula", [same], isActivated: false) != nil)
+        try await seen.wait { $0 > known ? () : nil }
+        gate.update { $0 = true }
+        try await store.session.wait { $0.held["eula"]?.waiting == nil ? nil : () }
+        _ = try await store.text(for: "eula", awaiting: patient)
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
+    @Test func `D9: an unversioned text that another store has checked is not fetched again, however soon it expires`() async throws {
+        bench.serve("notes", "Notes 1")
+        let policy = TextStorePolicy(textExpiry: .zero)
+        let store = try bench.store(policy: policy), other = try bench.store(policy: policy)
+        try await store.register(bench.notes)
+        let shown = Shown(store, "notes")
+        defer { shown.task.cancel() }
+        try await shown.waitForLast("Notes 1")
+        try await until { await store.shelf.isFollowing }
+        try await store.session.wait { $0.flights.isEmpty ? () : nil }
+        try await other.register(bench.notes)
+        let known = bench.origin.requests(to: "/notes.txt").count
+        for _ in 0..<3 {
+            bench.time.advance(by: .seconds(1))
+            let now = bench.time.date
+            _ = try await other.text(for: "notes", awaiting: patient)
+            try await store.session.wait { $0.held["notes"]?.checked == now ? () : nil }
+        }
+        #expect(bench.origin.requests(to: "/notes.txt").count == known + 3)
+    }
+
     @Test func `D9: an unchanged text is not published again`() async throws {
         let (other, eula) = try await observed()
         let privacy = Shown(store, "privacy")

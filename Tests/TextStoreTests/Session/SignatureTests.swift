@@ -137,6 +137,18 @@ struct SignatureTests {
         #expect(line(text) == (isVerifiedFirst ? "2.0.0 cache: Remote terms 2" : "1.0.0 bundle: Bundled terms 1 (below floor)"))
     }
 
+    @Test func `T15: a version that a 304 confirmed without a verifier is refused by one that relies on the manifest`() async throws {
+        serve(2)
+        let verify: @Sendable (TextVerification) async throws -> Void = { if $0.identifier != nil, !$0.isListed { throw Refused() } }
+        try await bench.started(verify: verify).refresh()
+        bench.serve(manifest: #"{"eula":"3.0.0","privacy":"2.0.0"}"#)
+        #expect(try await bench.started().refreshed().versions() == ["3.0.0", "2.0.0"])
+        #expect(bench.origin.requests(to: "/eula.txt").last?.status == 304)
+        bench.origin.goDown()
+        let lines = try await bench.started(verify: verify).lines()
+        #expect(lines == ["2.0.0 cache: Remote terms 2 (below floor)", "2.0.0 cache: Remote privacy 2"])
+    }
+
     @Test(arguments: [nil, "legal"])
     func `T7, T15: a refused saved text falls back to the verified previous one, together with its group`(group: String?) async throws {
         for version in 2...3 {

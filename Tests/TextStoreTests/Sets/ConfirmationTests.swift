@@ -93,6 +93,16 @@ struct ConfirmationTests {
         #expect(next.text == "Remote terms 2" && next.staleSince == nil && next.fallbackReason == nil)
     }
 
+    @Test func `T8: the error of a missing text states that the fetched one waits for its activation`() async throws {
+        bench.serve(manifest: #"{"notes":"1.0.0"}"#)
+        bench.serve("notes", "Notes 1")
+        let store = try bench.store(policy: TextStorePolicy(activation: .atNextLaunch))
+        try await store.register(bench.notes)
+        await store.setVersionSource(bench.versions)
+        let error = await expectError(.notAvailable, of: "notes") { try await store.text(for: "notes", awaiting: patient) }
+        #expect(error?.message.contains("waits for its activation") == true)
+    }
+
     @Test func `T17: a version without a digest is not confirmed while its corrected wording waits for its activation`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Published too late")
@@ -200,9 +210,9 @@ struct ConfirmationTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test(arguments: [nil, "legal"])
+    @Test(arguments: [nil, "legal"], [3, 2])
     func `T17, D9: a text that another process switches by its newer manifest is confirmed until the own check says otherwise`(
-        group: String?
+        group: String?, wording: Int
     ) async throws {
         bench.serve(eula: 2, privacy: 1)
         let policy = TextStorePolicy(checkInterval: .seconds(86_400))
@@ -212,22 +222,71 @@ struct ConfirmationTests {
         let observing = Task { [bench] in
             for await state in store.publish(bench.source("eula")) {
                 if case .error(let error, _) = state { states.update { $0.append("\(error)") } }
-                if let text = state.content { states.update { $0.append(text.text) } }
+                if let text = state.content { states.update { $0.append("\(text.version?.description ?? "-") \(text.text)") } }
             }
         }
         defer { observing.cancel() }
-        try await states.wait { $0.last == "Remote terms 2" ? () : nil }
+        try await states.wait { $0.last == "2.0.0 Remote terms 2" ? () : nil }
 
         bench.serve(eula: 3, privacy: 1)
+        bench.serve("eula", "Remote terms \(wording)")
         bench.time.advance(by: .seconds(1))
         try await bench.started(policy: policy, group: group).refresh()
-        try await states.wait { $0.last == "Remote terms 3" ? () : nil }
+        try await states.wait { $0.last == "3.0.0 Remote terms \(wording)" ? () : nil }
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
-        #expect(text.text == "Remote terms 3" && text.staleSince == nil && text.fallbackReason == nil)
+        #expect(text.version == SemanticVersion("3.0.0") && text.staleSince == nil && text.fallbackReason == nil)
         #expect(!states.current.contains { $0.contains("TextStoreError") })
 
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
         await expectError(group == nil ? .belowFloor : .incompleteSet) { try await store.refresh() }
         #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
+    }
+
+    @Test(arguments: ["", #""revision":1,"#])
+    func `T17, D9: other bytes of a version to which another process switches stay until the own check`(revision: String) async throws {
+        func serve(_ name: String, _ revision: String) {
+            let digest = sha256("Terms \(name)")
+            bench.serve(name, "Terms \(name)")
+            bench.serve(
+                manifest: #"{\#(revision)"texts":{"eula":{"version":"2.0.0","url":"\#(name).txt","sha256":"\#(digest)"}}}"#)
+        }
+        serve("old", revision)
+        let policy = TextStorePolicy(checkInterval: .seconds(86_400))
+        let store = try await bench.started(policy: policy)
+        #expect(line(try await store.text(for: "eula", awaiting: patient)) == "2.0.0 remote: Terms old")
+        let states = WatchedState<[String]>([])
+        let observing = Task {
+            for await state in store.publish("eula") { states.update { $0.append("\(state.content?.text ?? "") \(state.error as Any)") } }
+        }
+        defer { observing.cancel() }
+        try await states.wait { $0.last == "Terms old nil" ? () : nil }
+
+        serve("new", revision.replacing("1", with: "2"))
+        bench.time.advance(by: .seconds(1))
+        try await bench.started(policy: policy).refresh()
+        try await states.wait { $0.last == "Terms new nil" ? () : nil }
+        for isChecked in [false, true] {
+            if isChecked { try await store.refresh() }
+            let text = try await store.text(for: "eula", awaiting: patient)
+            #expect(text.text == "Terms new" && text.staleSince == nil && text.fallbackReason == nil)
+        }
+        #expect(["/old.txt", "/new.txt"].map { bench.origin.requests(to: $0).count } == [1, 1])
+        #expect(states.current.allSatisfy { $0.hasSuffix(" nil") })
+    }
+
+    @Test func `T4: a digest that a manifest states later verifies the text on the device`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started().refreshed()
+        #expect(try await !store.text(for: "eula").isVerified)
+        let count = bench.origin.requests(to: "/eula.txt").count
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256("Remote terms 2"))"}}}"#)
+        try await store.refresh()
+        let text = try await store.text(for: "eula")
+        #expect(text.isVerified && bench.origin.requests(to: "/eula.txt").count == count)
+        try await store.accept(text)
+        #expect(try await store.acceptance(of: "eula")?.isVerified == true)
+        bench.origin.goDown()
+        #expect(try await bench.started().text(for: "eula").isVerified)
     }
 }

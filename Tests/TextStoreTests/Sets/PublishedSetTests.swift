@@ -115,6 +115,25 @@ struct PublishedSetTests {
         #expect(try await store.versions() == ["2.0.0", "2.0.0"])
     }
 
+    @Test func `T7: verified texts of a failed set are not fetched again, even if a manifest holds it back meanwhile`() async throws {
+        func serve(privacy version: String) {
+            let eula = #"{"version":"2.0.0","sha256":"\#(sha256("Remote terms 2"))"}"#
+            bench.serve(manifest: #"{"texts":{"eula":\#(eula),"privacy":"\#(version)"}}"#)
+        }
+        bench.serve("eula", "Remote terms 2")
+        bench.origin.on(.get, "/privacy.txt") { _ in .status(503) }
+        serve(privacy: "2.0.0")
+        let store = try await bench.started(group: "legal")
+        #expect(try await store.text(for: "eula", awaiting: patient).fallbackReason?.code == .incompleteSet)
+        serve(privacy: "2.x")
+        await expectError(.incompleteSet, of: "privacy") { try await store.refresh() }
+        bench.serve("privacy", "Remote privacy 2")
+        serve(privacy: "2.0.0")
+        try await store.refresh()
+        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
     @Test func `T7: unregistered texts of a group are ignored, and a moved member switches with its new group`()
         async throws
     {

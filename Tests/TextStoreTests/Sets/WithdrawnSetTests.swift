@@ -61,6 +61,34 @@ struct WithdrawnSetTests {
         #expect(try await store.activate() == false)
     }
 
+    @Test func `T7: a waiting set stays if another store of the session has no group for one of its texts`() async throws {
+        bench.serve(eula: 2, privacy: 2)
+        let policy = TextStorePolicy(activation: .manually)
+        let store = try await bench.started(policy: policy, group: "legal")
+        #expect(try await store.text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        let other = try bench.store(policy: policy)
+        try await bench.start(other)
+        for store in [other, store, other, store] {
+            #expect(try await store.refreshed().text(for: "eula", awaiting: patient).fallbackReason?.code == .notActivated)
+        }
+        #expect(["/eula.txt", "/privacy.txt"].map { bench.origin.requests(to: $0).count } == [1, 1])
+        #expect(try await store.activate())
+        #expect(try await store.versions() == ["2.0.0", "2.0.0"])
+    }
+
+    @Test func `T7: a waiting set stays at the next start if a former member waits on its own`() async throws {
+        let shelf = bench.place.shelf()
+        _ = try await shelf.store("group/g", ["eula", "privacy"].map { record($0, "1.0.0", "\($0) 1") }, isActivated: true)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false)
+        _ = try await shelf.store("text/privacy", [record("privacy", "3.0.0", "privacy 3")], isActivated: false)
+        let manifest = #"{"texts":{"eula":{"version":"2.0.0","group":"g"},"privacy":"3.0.0"}}"#
+        let outcome = try await shelf.accept(VersionManifest(parsing: Data(manifest.utf8)), TextStorePolicy(), isVerified: false)
+        #expect(outcome?.events.isEmpty == true)
+        #expect(try await shelf.activatePending().hasSwitched)
+        let versions = await shelf.pointer.active.mapValues { $0.rank.version?.description }
+        #expect(versions == ["eula": "2.0.0", "privacy": "3.0.0"])
+    }
+
     @Test(arguments: ["legal", "other"])
     func `T7: a waiting set stays if an unchanged member moves to another group, but not if that member has a newer version`(
         group: String
