@@ -182,7 +182,6 @@ extension KeyMachine {
         }
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)
-        // Entities may have changed it already, and may do so later.
         if transition.showsEntities { origin.changeStream { $0.last = .overtaken(content, validator) } }
     }
 

@@ -15,8 +15,7 @@
 /// }
 ///
 /// let prices = Store(
-///     cacher: MemoryCacher<String, Price>(expiry: .after(.zero)),
-///     fetcher: PriceFeed(api: api))
+///     cacher: MemoryCacher(expiry: .after(.zero)), fetcher: PriceFeed(api: api))
 /// ```
 ///
 /// The store follows one stream for each key, however many observers and callers the key has. The stream runs while the key is observed,
