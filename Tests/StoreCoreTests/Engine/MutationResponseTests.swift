@@ -183,6 +183,30 @@ struct MutationResponseTests {
         #expect(try await plain[1].requireData() == [Post(id: 1, likes: 1)])
     }
 
+    @Test func `C14: a response that overtakes that of an earlier mutation keeps the order of the changes`() async throws {
+        let post = Store(cacher: MemoryCacher<Int, Post>()) { Post(id: $0) }[1]
+        await post.update(Post(id: 1))
+        let works = [HeldRequest<Post>(), HeldRequest<Post>()]
+        var tasks: [Task<Post, any Error>] = []
+        for (number, work) in works.enumerated() {
+            tasks.append(
+                Task {
+                    try await post.mutate {
+                        $0.likes += 1
+                        $0.edition = number
+                    } perform: {
+                        try await work.run()
+                    }
+                })
+            try await work.hasBegun()
+        }
+        for (number, likes) in [(1, 2), (0, 1)] {
+            works[number].end(.success(Post(id: 1, likes: likes, edition: number)))
+            _ = try await tasks[number].value
+            #expect(try await post.requireData() == Post(id: 1, likes: 2, edition: 1))
+        }
+    }
+
     @Test func `C14: an element accepted beneath a pending mutation does not apply a confirmed change twice`() async throws {
         let list = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }[1]
         await list.update([Post(id: 1), Post(id: 2)])

@@ -24,6 +24,24 @@ struct LiveLifetimeTests {
         #expect(bench.feed.connections.count == 1)
     }
 
+    @Test(arguments: Backing.allCases, [Expiry.never, .after(.zero)])
+    func `L4: after the grace period an observer begins a stream unless it finds valid content`(
+        _ backing: Backing, _ expiry: Expiry
+    ) async throws {
+        let bench = LiveBench(backing, expiry: expiry)
+        let observer = try await bench.observe(sending: .content("a", Validator("1")))
+        try await observer.sees("completed(a)")
+        try await observer.stopAndLeave()
+        try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
+        try await bench.idle()
+        let second = bench.observe()
+        try await second.sees(expiry == .never ? "completed(a)" : "loading(a)")
+        guard expiry != .never else { return #expect(bench.feed.connections.count == 1) }
+        try await bench.feed.send(.content("b"), on: 2)
+        try await second.sees("completed(b)")
+        #expect(bench.feed.connections.last?.last == Validator("1"))
+    }
+
     @Test(arguments: Backing.allCases)
     func `L4: a lost connection is an error with the last content, and is made again with the last validator`(
         _ backing: Backing

@@ -204,6 +204,42 @@ struct AgreementTests {
         try await observer.next { $0.content?.map(\.title) == ["fetched", "pushed"] }
     }
 
+    @Test func `L3, E4: after a change by entities, a pushed change applies to the stream's own last value`() async throws {
+        let live = ScriptedLiveFetcher<String, [Article]>()
+        let feed = Store(
+            cacher: MemoryCacher<String, [Article]>(), fetcher: live, links: [.elements(of: world.articles)], time: world.time)
+        let observer = RecordingObserver(feed["home"].publish())
+        try await live.send(.content([Article(id: 6), Article(id: 7), Article(id: 8)]))
+        try await observer.next { $0.isCompleted }
+        try await world.articles.remove(6) {}
+        try await observer.next { $0.content?.map(\.id) == [7, 8] }
+        for title in ["b", "c"] {
+            try await live.send(.change { $0[1].title = title })
+            try await observer.next { $0.content?.contains { $0.title == title } == true }
+            #expect(observer.states.last?.content?.map(\.title) == [title, "title"])
+        }
+    }
+
+    @Test func `L3, E3: after a merge, a pushed change applies to the stream's own last value`() async throws {
+        let live = ScriptedLiveFetcher<Int, Article>()
+        let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: live, time: world.time)
+        let feed = Store(cacher: MemoryCacher<String, [Article]>(), links: [.elements(of: articles)], time: world.time) { _ in
+            [Article(id: 7, title: "ab")]
+        }
+        let observer = RecordingObserver(articles[7].publish())
+        try await live.send(.content(Article(id: 7, title: "a")))
+        try await observer.next { $0.content?.title == "a" }
+        world.time.advance(by: .seconds(1))
+        _ = try await feed["home"].requireData()
+        try await observer.next { $0.content?.title == "ab" }
+        // The feed was fetched before the origin pushed this change.
+        try await live.send(.change { $0.title += "b" })
+        try await live.send(.change { $0.title += "c" })
+        try await observer.next { $0.content?.title.hasSuffix("c") == true }
+        #expect(observer.states.last?.content?.title == "abc")
+        #expect(try await feed["home"].requireData().map(\.title) == ["abc"])
+    }
+
     @Test func `E2, E4: a changed entity keeps the validator of a list, and its confirmation makes no place newer`() async throws {
         world.feedOrigin.enqueue(.page([Article(id: 7)], validator: Validator(entityTag: "a")), .notModified())
         _ = try await world.feed["home"].requireData()

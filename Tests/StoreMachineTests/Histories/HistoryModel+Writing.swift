@@ -167,7 +167,8 @@ extension HistoryModel {
         guard let key = performing.removeValue(forKey: id) else { return }
         if let place = self[key].patches.firstIndex(where: { $0.id == id }) {
             let patch = self[key].patches[place]
-            let isAccepted = responses[id] != nil && patch.began == self[key].changes && !patch.isBeforePage
+            let isOverlapped = self[key].patches.contains { !$0.isConfirmed && $0.id != id }
+            let isAccepted = responses[id] != nil && patch.began == self[key].changes && !patch.isBeforePage && !isOverlapped
             self[key].changes += 1
             let dropped = dropOlderFetches(key)
             if isAccepted, let response = responses[id] {

@@ -22,7 +22,7 @@ struct LiveStream<Content: Sendable> {
         case none
         /// The accepted content.
         case accepted
-        /// The accepted content was set by others after this value (L3).
+        /// The accepted content was set by others after this value (L3), or its entities may have changed it.
         case overtaken(Content, Validator?)
     }
 
@@ -101,6 +101,7 @@ extension KeyMachine {
 
     mutating func beginStream(_ flight: Flight, _ transition: inout Transition) {
         origin.phase = .streaming(OutOfLine(LiveStream(flight)))
+        if transition.showsEntities { keepValue() }
         listen(&transition)
     }
 
@@ -179,6 +180,7 @@ extension KeyMachine {
         }
         accept(CacheRecord(content: content, fetchedAt: transition.date, details: details), .set, &transition)
         valueAccepted(&transition)
+        if transition.showsEntities { origin.changeStream { $0.last = .overtaken(content, validator) } }
     }
 
     /// Changes the accepted content, which is the stream's last value. It is copied only if a snapshot of it is in use.
@@ -187,13 +189,7 @@ extension KeyMachine {
         contentArrived(&transition)
         guard var record = book.held?.record else { return }
         book.held = nil
-        // Places need the older content, which keeps the change from being made in place.
-        if transition.showsEntities {
-            transition.noteChanged(from: record.content)
-            transition.discarded.append(record.content)
-        } else {
-            transition.noteFetched(nil, over: nil)
-        }
+        transition.noteFetched(nil, over: nil)
         change(&record.content)
         record.fetchedAt = transition.date
         record.details = RecordDetails(freshness: record.freshness, validator: validator)

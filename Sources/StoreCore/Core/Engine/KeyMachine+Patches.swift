@@ -77,7 +77,9 @@ extension KeyMachine {
 
     /// Whether the response to a mutation contains every change so far.
     func canAccept(_ response: MutationResponse<Content>, of patch: Patch<Content>) -> Bool {
-        guard book.epoch == patch.id else { return false }
+        // The origin may have performed an earlier mutation that still runs. Its patch over the response would undo this change, or count twice.
+        let isOverlapped = book.patches.contains { $0.command == nil && !$0.isConfirmed && $0.id != patch.id }
+        guard book.epoch == patch.id, !isOverlapped else { return false }
         switch response {
         case .none: return false
         case .content: return !patch.isBeforePage

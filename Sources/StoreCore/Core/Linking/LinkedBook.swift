@@ -190,6 +190,7 @@ extension KeyMachine {
         // The request for the value began after these changes were confirmed, so the value contains them (E5).
         if isWhole { discardPatches(&transition) { $0.isConfirmed && $0.confirmed < stamp } }
         noteArrival()
+        if origin.isStreaming { keepValue() }
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)
         transition.discarded.append(old)
         book.held?.record.content = content

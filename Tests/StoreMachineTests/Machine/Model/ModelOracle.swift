@@ -302,7 +302,10 @@ extension ModelOracle {
     }
 
     /// Whether the response to a mutation becomes the accepted content (C14).
-    func accepts(_ patch: Patch, whole: Bool) -> Bool { patch.began == changes && (whole ? !patch.isBeforePage : accepted != nil) }
+    func accepts(_ patch: Patch, whole: Bool) -> Bool {
+        let isOverlapped = patches.contains { $0.command == nil && !$0.isConfirmed && $0.id != patch.id }
+        return patch.began == changes && !isOverlapped && (whole ? !patch.isBeforePage : accepted != nil)
+    }
 
     /// Accepts the response to a mutation that no other change followed.
     mutating func takeIn(_ content: [Int], whole: Bool, _ setting: ModelSetting) {
