@@ -211,7 +211,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     func journal(in root: DirectoryHandle) throws -> TargetJournal {
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
         else { return TargetJournal(.beginning) }
-        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? TargetJournal(.rebuilding)
+        return try TargetJournal.read(file) ?? TargetJournal(.rebuilding)
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.
