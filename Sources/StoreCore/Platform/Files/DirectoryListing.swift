@@ -30,9 +30,8 @@ package struct DirectoryListing: ~Copyable {
         let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw .failedCall("listing directory", at: path) }
         guard let stream = fdopendir(descriptor) else {
-            let code = errno
-            _ = close(descriptor)
-            throw .fileSystem("listing directory", path: path, errno: code)
+            defer { _ = close(descriptor) }
+            throw .failedCall("listing directory", at: path)
         }
         self.stream = stream
     }

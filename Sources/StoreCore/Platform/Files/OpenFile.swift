@@ -55,12 +55,6 @@ package struct OpenFile: ~Copyable, Sendable, OpenDescriptor {
         _ = flock(descriptor, LOCK_UN)
         return false
     }
-
-    /// Marks the file as used now through its modification time; has no effect if that is not permitted.
-    package func touch() {
-        // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.
-        _ = futimens(descriptor, nil)
-    }
 }
 
 /// An open file or directory, with the calls that need only its descriptor.
@@ -84,6 +78,13 @@ extension OpenDescriptor where Self: ~Copyable {
         clock_gettime(CLOCK_REALTIME, &now)
         let times = [now, timespec(tv_sec: time_t(clamping: seconds), tv_nsec: 0)]
         guard uninterrupted({ futimens(descriptor, times) }) == 0 else { throw .failedCall("changing the time of", at: path) }
+    }
+
+    /// Sets the modification time to now, which marks the file as used, and causes an event for each watch on it; has no effect if that is
+    /// not permitted.
+    package func touch() {
+        // An error needs no handling: the next change causes the event, only eviction reads the time, and a read-only disk evicts nothing.
+        _ = futimens(descriptor, nil)
     }
 
     /// Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.

@@ -69,12 +69,6 @@ package final class WritableFile: Sendable, OpenDescriptor {
         _ = close(descriptor)
     }
 
-    /// Sets the modification time to now, which causes an event for each watch on the file; has no effect if that is not permitted.
-    package func touch() {
-        // An error needs no handling: the next change causes the event.
-        _ = futimens(descriptor, nil)
-    }
-
     /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends. Returns `false` if another
     /// holder has locked the file; throws on a disk without locks.
     package func lock() throws(StoreError) -> Bool { try tryLock(descriptor, LOCK_EX, path: path) }
