@@ -150,7 +150,7 @@ struct LogFormatTests {
                 let expected = try read(bytes, as: format)
                 guard let file = try OpenFile(reading: path) else { throw NotFound() }
                 var found: [Entry] = []
-                let (damages, end) = try LogFile<Entry>.read(file, path: path, format, pieceSize: size) { found.append($0) }
+                let (damages, end) = try LogFile<Entry>.read(file, format, pieceSize: size) { found.append($0) }
                 #expect(found == expected.contents.map { Entry(bytes: Array(bytes[$0])) })
                 #expect(damages == expected.damages && end == expected.end)
             }

@@ -106,7 +106,7 @@ package struct PartialFile: Sendable {
         do { json = try JSONEncoder().encode(note) } catch {
             throw StoreError(.unwritableRecord, "encoding \(noteName)", underlyingError: error)
         }
-        try SealedFile.part.write(Array(json), as: noteName, in: Directory(path: folder.path), folder)
+        try SealedFile.part.write(Array(json), as: noteName, in: folder)
         mayHaveNote = true
     }
 

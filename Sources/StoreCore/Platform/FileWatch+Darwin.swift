@@ -15,9 +15,8 @@ final class SystemWatch: Sendable {
         self.permit = permit
         let descriptor = uninterrupted { open(path, O_EVTONLY | O_CLOEXEC) }
         guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("watching", path: path, errno: code)
+            if errno == ENOENT { return nil }
+            throw .failedCall("watching", at: path)
         }
         let location: DispatchSource.FileSystemEvent = [.delete, .rename, .revoke]
         let events = interest == .location ? location : location.union([.write, .extend, .attrib])

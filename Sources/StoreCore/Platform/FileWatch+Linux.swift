@@ -53,9 +53,8 @@ final class Inotify: Sendable {
             // Added under the lock, so that an event finds its handler. A second watch on one file adds to the first one's events.
             let number = inotify_add_watch(descriptor, path, mask | UInt32(IN_MASK_ADD))
             guard number >= 0 else {
-                let code = errno
-                if code == ENOENT { return nil }
-                throw .fileSystem("watching", path: path, errno: code)
+                if errno == ENOENT { return nil }
+                throw .failedCall("watching", at: path)
             }
             state.lastID += 1
             state.handlers[number, default: [:]][state.lastID] = handler

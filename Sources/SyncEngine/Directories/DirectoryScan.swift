@@ -195,11 +195,17 @@ struct DirectoryScan: Sendable {
         guard let file = try OpenFile(reading: name, in: directory) else { return nil }
         let status = try file.status()
         guard status.kind == .regular else { return nil }
+        return try file.digest(of: status.size)
+    }
+}
+
+extension OpenDescriptor where Self: ~Copyable {
+    /// Returns the digest of the first bytes of a file, unless the task is canceled: a large file takes minutes.
+    func digest(of size: Int) throws -> SHA256.Digest {
         var hash = SHA256()
-        _ = try hash.update(from: 0, to: status.size) { buffer, offset in
-            // A large file takes minutes.
+        _ = try hash.update(from: 0, to: size) { buffer, offset in
             try Task.checkCancellation()
-            return try file.read(into: buffer, at: offset)
+            return try read(into: buffer, at: offset)
         }
         return hash.digest()
     }

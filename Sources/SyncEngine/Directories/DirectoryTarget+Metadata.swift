@@ -241,8 +241,8 @@ private struct MetadataPlanning<Item: FileItem> {
         do {
             let wanted = PathKey(parts.dropLast().joined(separator: "/"))
             if folder != wanted {
-                (folder, directory) = (nil, root)
-                for part in parts.dropLast() { directory = try directory?.existingDirectory(part) }
+                folder = nil
+                directory = try root?.existingDirectory(at: parts.dropLast())
                 folder = wanted
             }
             guard let directory, let status = try directory.status(of: name) else { return nil }

@@ -211,7 +211,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     func journal(in root: DirectoryHandle) throws -> TargetJournal {
         guard let own = try root.directory(RelativePath.reserved), let file = try OpenFile(reading: TargetSession.journalName, in: own)
         else { return TargetJournal(.beginning) }
-        return try TargetJournal.read(file, path: own.path(of: TargetSession.journalName)) ?? TargetJournal(.rebuilding)
+        return try TargetJournal.read(file) ?? TargetJournal(.rebuilding)
     }
 
     /// Refuses items that are malformed, and items with an unsafe or clashing path.
@@ -263,21 +263,19 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         else { return true }
         if unreadable.cause(of: local.key) != nil { return true }
         let session = callingSession
-        guard var current = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
+        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         do {
-            for part in path.parts.dropLast() {
-                guard let next = try current.existingDirectory(part) else { return true }
-                current = next
-            }
-            // A link or something else may have taken the name since the inventory. The check before the change reports it.
-            guard let name = path.parts.last, let status = try current.status(of: name), status.kind == .regular else { return true }
+            // A link or something else may have taken a name since the inventory. The check before the change reports it.
+            guard let directory = try root.existingDirectory(at: path.parts.dropLast()), let name = path.parts.last,
+                let status = try directory.status(of: name), status.kind == .regular
+            else { return true }
             try probe?(.reads(local.key.path))
             // Reads only files that may have the wanted content. A foreign file without read permission is skipped.
             guard let wanted else {
-                _ = try OpenFile(reading: name, in: current)
+                _ = try OpenFile(reading: name, in: directory)
                 return true
             }
-            guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
+            guard try DirectoryScan.digest(of: name, in: directory) == wanted else { return true }
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
         } catch  where error.isLoss {

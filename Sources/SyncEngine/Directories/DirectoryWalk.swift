@@ -55,13 +55,9 @@ struct DirectoryWalk {
     private mutating func openLast() throws -> DirectoryHandle? {
         guard let last = levels.indices.last else { return nil }
         if let handle = levels[last].handle { return handle }
-        guard let open = levels.lastIndex(where: { $0.handle != nil }), var current = levels[open].handle else { return nil }
-        for level in levels[(open + 1)...] {
-            guard let next = try current.existingDirectory(level.name) else { return nil }
-            current = next
-        }
-        levels[last].handle = current
-        return current
+        guard let open = levels.lastIndex(where: { $0.handle != nil }) else { return nil }
+        levels[last].handle = try levels[open].handle?.existingDirectory(at: levels[(open + 1)...].map(\.name))
+        return levels[last].handle
     }
 }
 
@@ -73,6 +69,16 @@ extension DirectoryHandle {
         } catch  where error.fileSystemErrno == ENOTDIR {
             return nil
         }
+    }
+
+    /// Opens the directory to which names lead from here; `nil` if none has one of these names.
+    func existingDirectory(at names: some Sequence<String>) throws(StoreError) -> DirectoryHandle? {
+        var current = self
+        for name in names {
+            guard let next = try current.existingDirectory(name) else { return nil }
+            current = next
+        }
+        return current
     }
 
     /// Removes the directory's content; symbolic links are removed, not followed.

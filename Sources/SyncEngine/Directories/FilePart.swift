@@ -207,12 +207,7 @@ public final class FilePart: Sendable {
         if let adoptedDigest {
             digest = adoptedDigest
         } else if isAdopted {
-            var hash = SHA256()
-            _ = try hash.update(from: 0, to: stamp.size) { buffer, offset in
-                try Task.checkCancellation()
-                return try file.read(into: buffer, at: offset)
-            }
-            digest = hash.digest()
+            digest = try file.digest(of: stamp.size)
         } else {
             digest = try state.withLock { state throws in try state.part.digest() }
         }

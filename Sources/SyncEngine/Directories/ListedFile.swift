@@ -24,29 +24,23 @@ public struct ListedFile: FileItem, Hashable, Codable {
     public var url: String?
     /// The version, unless it is the digest.
     private var tag: String?
-    private var digest = DigestText.none
+    private var digest: DigestText?
     /// At most one; an array, because an empty one takes only a pointer, and most lists have no metadata.
     private var described: [FileMetadata] = []
 
     /// A digest in 32 bytes, because its text would take three times as much for each file of a list.
     private enum DigestText: Hashable, Sendable {
-        case none
         case digest(SHA256.Digest)
         /// Text that is not a digest, kept for the error message.
         case other(String)
 
-        init(_ text: String?) {
-            guard let text else {
-                self = .none
-                return
-            }
+        init(_ text: String) {
             // Accepts only lowercase digits, so that the text is encoded as it was decoded.
             self = SHA256.Digest(hex: text.utf8).map { .digest($0) } ?? .other(text)
         }
 
-        var text: String? {
+        var text: String {
             switch self {
-            case .none: nil
             case .digest(let digest): digest.hex
             case .other(let text): text
             }
@@ -55,8 +49,8 @@ public struct ListedFile: FileItem, Hashable, Codable {
 
     /// The digest of the content as 64 hexadecimal digits; `nil` if the list has none.
     public var sha256: String? {
-        get { digest.text }
-        set { digest = DigestText(newValue) }
+        get { digest?.text }
+        set { digest = newValue.map(DigestText.init) }
     }
 
     /// The time and the permissions of the file, or the kind of another object; `nil` if the list gives none.
@@ -67,7 +61,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
 
     /// The version: a revision or an entity tag, or the digest if the list has neither.
     public var version: String {
-        get { tag ?? digest.text ?? "" }
+        get { tag ?? digest?.text ?? "" }
         set { tag = newValue }
     }
 
@@ -76,7 +70,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.path = path
         self.byteCount = byteCount
         self.url = url
-        digest = DigestText(sha256)
+        digest = sha256.map(DigestText.init)
         tag = version == sha256 || version.isEmpty ? nil : version
     }
 
@@ -98,7 +92,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         self.path = path
         self.byteCount = byteCount
         self.url = url
-        self.digest = digest.map { .digest($0) } ?? .none
+        self.digest = digest.map { .digest($0) }
         tag = version == digest?.hex ? nil : version
     }
 

@@ -134,11 +134,9 @@ extension DirectoryTarget {
             try Task.checkCancellation()
             let record = journal.records.record(at: row)
             do {
-                var current: DirectoryHandle? = root
-                for part in key.parts.dropLast() { current = try current?.existingDirectory(part) }
                 // A file that has changed since the inventory is not damaged.
-                guard let directory = current, let name = key.parts.last, let status = try directory.status(of: name),
-                    FileStamp(status) == record.stamp
+                guard let directory = try root.existingDirectory(at: key.parts.dropLast()), let name = key.parts.last,
+                    let status = try directory.status(of: name), FileStamp(status) == record.stamp
                 else { continue }
                 try probe?(.reads(key.path))
                 if try await digest(of: name, in: directory, rate) != record.digest { scan.markDamaged(row, journal) }

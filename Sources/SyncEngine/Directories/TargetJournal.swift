@@ -125,8 +125,8 @@ struct TargetJournal: Sendable {
     }
 
     /// Reads a journal that need not be writable, such as that of a disk mounted read-only; `nil` unless all of it is valid.
-    static func read(_ file: borrowing OpenFile, path: String) throws(StoreError) -> TargetJournal? {
-        try whole { journal throws(StoreError) in try LogFile.read(file, path: path, .mirror) { journal.apply($0) }.damages }
+    static func read(_ file: borrowing OpenFile) throws(StoreError) -> TargetJournal? {
+        try whole { journal throws(StoreError) in try LogFile.read(file, .mirror) { journal.apply($0) }.damages }
     }
 
     private static func whole(_ read: (inout TargetJournal) throws(StoreError) -> [LogDamage]) throws(StoreError) -> TargetJournal? {

@@ -216,8 +216,7 @@ final class TargetPlaces: Sendable {
         // Works in sections, so that few directories are open at a time and a deep path is not walked once per level.
         while names.count >= depth {
             let first = max(names.count - DirectoryWalk.mostOpen, depth - 1)
-            var parent: DirectoryHandle? = root
-            for name in names.prefix(first) { parent = try parent?.existingDirectory(name) }
+            var parent = try root.existingDirectory(at: names.prefix(first))
             var parents: [DirectoryHandle] = []
             for name in names.dropFirst(first) {
                 guard let next = parent else { break }

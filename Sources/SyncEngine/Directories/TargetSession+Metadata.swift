@@ -20,11 +20,9 @@ extension TargetSession {
             guard let file = try OpenFile(reading: name, in: directory) else { return false }
             let status = try file.status()
             guard status.kind == .regular, var record = known?.matching(FileStamp(status)) else { return false }
-            guard let modified, modified != status.modifiedSecond else {
-                try file.describe(mode: mode, modified: nil)
-                return true
-            }
-            try file.describe(mode: mode, modified: modified)
+            if let mode { try file.setPermissions(mode) }
+            guard let modified, modified != status.modifiedSecond else { return true }
+            try file.setModificationTime(modified)
             // Not the stamp that the file has now: bytes written meanwhile must count as an edit.
             record.stamp.modified = modified * 1_000_000_000
             try adopt(path.key, version: record.version, digest: record.digest, stamp: record.stamp)

@@ -35,11 +35,13 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     private let store: Store<Item.Key, Content>
     private let version: @Sendable (Content) -> Item.Version?
     private let isEdited: @Sendable (Content) -> Bool
-    private let download: @Sendable (Item, ChangeWatch<Item.Key>?) async throws -> Void
     /// Whether the items of the list are the content, so that no fetch is younger than the list.
     private let isComplete: Bool
+    private let download: @Sendable (Item, ChangeWatch<Item.Key>?) async throws -> Void
     private let ages = ListAges<Item.Key>()
+}
 
+extension StoreSyncProcessor {
     /// Creates a processor that lets the store fetch the content of each item.
     ///
     /// - Parameters:
@@ -77,19 +79,6 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
                 throw SyncError.changedLocally(.contents)
             }
         }
-    }
-
-    private init(
-        list: Source, store: Store<Item.Key, Content>, version: @escaping @Sendable (Content) -> Item.Version?,
-        isEdited: @escaping @Sendable (Content) -> Bool, isComplete: Bool,
-        download: @escaping @Sendable (Item, ChangeWatch<Item.Key>?) async throws -> Void
-    ) {
-        self.list = list
-        self.store = store
-        self.version = version
-        self.isEdited = isEdited
-        self.isComplete = isComplete
-        self.download = download
     }
 
     // MARK: The two sides

@@ -92,7 +92,7 @@ struct Journal: Sendable {
                 // A directory or a pipe in the file's place counts as a damaged file.
                 guard status.kind == .regular else { throw StoreError(.unreadableRecord, "\(path) is not a regular file; move it away") }
                 copies[number].status = status
-                let (damages, end) = try LogFile<Entry>.read(file, path: path, .texts) { reading.entries.append($0) }
+                let (damages, end) = try LogFile<Entry>.read(file, .texts) { reading.entries.append($0) }
                 (copies[number].end, copies[number].count) = (end, reading.entries.count - before)
                 guard let damage = damages.first else { continue }
                 throw StoreError(.unreadableRecord, "\(path) is damaged at byte \(damage.offset); its other parts are used")

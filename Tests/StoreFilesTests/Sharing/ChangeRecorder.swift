@@ -77,7 +77,7 @@ func changeNumbers(in place: TemporaryDirectory) throws -> ChangeNumbers? {
     let path = place.directory.path + "/.sharing/changes"
     guard let file = try OpenFile(reading: path) else { return nil }
     var numbers: ChangeNumbers?
-    let (damages, _) = try LogFile<StoreFiles.SharedChange>.read(file, path: path, .changes) { entry in
+    let (damages, _) = try LogFile<StoreFiles.SharedChange>.read(file, .changes) { entry in
         if numbers == nil, case .began(let first) = entry { numbers = first } else { numbers?.take(entry) }
     }
     return damages.isEmpty ? numbers : nil

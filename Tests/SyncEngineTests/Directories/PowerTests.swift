@@ -314,7 +314,7 @@ extension TargetJournal {
         let path = file.path(percentEncoded: false)
         var changes: [Change] = []
         guard let open = try OpenFile(reading: path) else { return [] }
-        let (damages, _) = try LogFile<Change>.read(open, path: path, .mirror) { changes.append($0) }
+        let (damages, _) = try LogFile<Change>.read(open, .mirror) { changes.append($0) }
         #expect(damages.isEmpty)
         return changes
     }
@@ -322,7 +322,7 @@ extension TargetJournal {
     static func read(from file: URL) throws -> TargetJournal? {
         let path = file.path(percentEncoded: false)
         guard let open = try OpenFile(reading: path) else { return nil }
-        return try TargetJournal.read(open, path: path)
+        return try TargetJournal.read(open)
     }
 
     /// The paths that are not settled yet, with their changes.

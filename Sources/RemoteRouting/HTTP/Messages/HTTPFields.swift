@@ -93,11 +93,14 @@ extension String {
 
 extension Substring {
     /// The text without leading and trailing whitespace, which is not part of a field value (RFC 9110 §5.5).
-    package var withoutBlanksAtEnds: String {
-        // Most values have no such whitespace.
-        guard utf8.first?.isBlank == true || utf8.last?.isBlank == true else { return String(self) }
-        guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }
-        return String(self[first...last])
+    package var withoutBlanksAtEnds: String { String(Substring(utf8.withoutBlanksAtEnds)) }
+}
+
+extension BidirectionalCollection<UInt8> {
+    /// The bytes without leading and trailing whitespace.
+    var withoutBlanksAtEnds: SubSequence {
+        guard let first = firstIndex(where: { !$0.isBlank }), let last = lastIndex(where: { !$0.isBlank }) else { return prefix(0) }
+        return self[first...last]
     }
 }
 

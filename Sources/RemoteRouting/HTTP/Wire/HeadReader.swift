@@ -53,12 +53,12 @@ struct HeadReader {
             // An obsolete line folding continues the previous line (RFC 9112 §5.2).
             guard !fields.isEmpty else { return nil }
             // In place: a new string per line would copy all previous lines.
-            fields[fields.count - 1].value += " " + HeadReader.string(text.trimmed())
+            fields[fields.count - 1].value += " " + HeadReader.string(text.withoutBlanksAtEnds)
             return nil
         }
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = HeadReader.string(text[..<colon])
-        let value = text[(colon + 1)...].trimmed()
+        let value = text[(colon + 1)...].withoutBlanksAtEnds
         fields.append(HTTPFields.Field(name: name, value: HeadReader.value(of: name, value)))
         return nil
     }
@@ -128,9 +128,8 @@ struct HeadReader {
 extension Int64 {
     /// Parses a length, which consists of digits only.
     fileprivate init?(field: Substring) {
-        let rest = field.utf8.drop(while: \.isBlank)
-        let digits = rest.prefix { !$0.isBlank }
-        guard digits.allSatisfy(\.isDigit), rest[digits.endIndex...].allSatisfy(\.isBlank) else { return nil }
+        let digits = field.utf8.withoutBlanksAtEnds
+        guard digits.allSatisfy(\.isDigit) else { return nil }
         self.init(Substring(digits))
     }
 }
@@ -140,14 +139,5 @@ extension UnsafeRawBufferPointer {
         var end = endIndex
         while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
         return self[..<end]
-    }
-}
-
-extension Slice<UnsafeRawBufferPointer> {
-    fileprivate func trimmed() -> Self {
-        var (start, end) = (startIndex, endIndex)
-        while start < end, self[start].isBlank { start += 1 }
-        while end > start, self[end - 1].isBlank { end -= 1 }
-        return self[start..<end]
     }
 }

@@ -32,6 +32,8 @@ enum DownloadDecision: Hashable {
 
     /// Returns the action for a response; `offset` is the first byte of the requested range, `nil` for a request for the whole file.
     static func decide(status: Int, fields: HTTPFields, offset: Int64?, known: DownloadState?) -> DownloadDecision {
+        let validator = known.flatMap { fields[$0.validator.hasPrefix("\"") ? "ETag" : "Last-Modified"] }
+        let isOtherVersion = validator != nil && validator != known?.validator
         switch status {
         case 200:
             // The file has changed, or the server does not support ranges.
@@ -50,17 +52,13 @@ enum DownloadDecision: Hashable {
             guard !isPacked(fields) else {
                 return .refuse("the part is compressed, and compressed parts cannot be joined")
             }
-            if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
-                return .refuse("the part belongs to another version of the file")
-            }
+            if isOtherVersion { return .refuse("the part belongs to another version of the file") }
             let total = range.total ?? known?.total
             if let total, last >= total { return .refuse("the part ends at byte \(last), behind the end of the file") }
             return .append(end: last + 1, total: total)
         case 416:
             guard let offset else { return .refuse("the server rejected a range, but the request had none") }
-            if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
-                return .askAgain
-            }
+            if isOtherVersion { return .askAgain }
             let stated = ContentRange(fields["Content-Range"])?.total
             // Another total belongs to another version.
             if let stated, let before = known?.total, stated != before { return .askAgain }

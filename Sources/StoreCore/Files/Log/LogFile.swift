@@ -66,9 +66,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             (file, position, size) = (opened, 0, try opened.status().size)
         }
         guard size > position, let file else { return reading }
-        (reading.damages, position) = try Self.scan(
-            file.path, format, acceptsForeign, from: position, to: size, 1 << 18, body
-        ) { buffer, offset throws(StoreError) in try file.read(into: buffer, at: offset) }
+        (reading.damages, position) = try Self.scan(file, format, acceptsForeign, from: position, to: size, 1 << 18, body)
         return reading
     }
 
@@ -88,18 +86,15 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     /// Reads all entries of a file that need not be writable, such as that of a disk mounted read-only.
     package static func read(
-        _ file: borrowing OpenFile, path: String, _ format: LogFormat, pieceSize: Int = 1 << 18, _ body: (Entry) -> Void
+        _ file: borrowing OpenFile, _ format: LogFormat, pieceSize: Int = 1 << 18, _ body: (Entry) -> Void
     ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
         let size = try file.status().size
-        return try scan(path, format, false, from: 0, to: size, pieceSize, body) { buffer, offset throws(StoreError) in
-            try file.read(into: buffer, at: offset)
-        }
+        return try scan(file, format, false, from: 0, to: size, pieceSize, body)
     }
 
     private static func scan(
-        _ path: String, _ format: LogFormat, _ acceptsForeign: Bool, from start: Int, to size: Int, _ pieceSize: Int,
-        _ body: (Entry) -> Void,
-        _ read: (UnsafeMutableRawBufferPointer, Int) throws(StoreError) -> Int
+        _ file: borrowing some OpenDescriptor & ~Copyable, _ format: LogFormat, _ acceptsForeign: Bool, from start: Int, to size: Int,
+        _ pieceSize: Int, _ body: (Entry) -> Void
     ) throws(StoreError) -> (damages: [LogDamage], end: Int) {
         var damages: [LogDamage] = [], end = start
         var buffer = [UInt8](repeating: 0, count: min(size - start, pieceSize))
@@ -108,7 +103,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
             let found = try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
                 let buffer = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<piece])
                 // A file that was cut meanwhile ends earlier.
-                let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<(try read(buffer, end))])
+                let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<(try file.read(into: buffer, at: end))])
                 do throws(LogFormat.Foreign) {
                     let found = try format.read(bytes, from: end, isAtEnd: isLast || bytes.count < piece)
                     for content in found.contents {
@@ -120,7 +115,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
                     }
                     return found
                 } catch {
-                    guard acceptsForeign, error == .format else { throw StoreError(unreadable: path, format, error) }
+                    guard acceptsForeign, error == .format else { throw StoreError(unreadable: file.path, format, error) }
                     return LogFormat.Reading(damages: [LogDamage(0, size, "the file is not \(format.noun)")], end: size)
                 }
             }
@@ -184,7 +179,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
         by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle
     ) throws(StoreError) {
         let options = FileWriteOptions(durability: durability, protection: protection, mode: mode)
-        var new = try TemporaryFile.create(in: Directory(path: folder.path), folder, kind: WritableFile.replacementKind, options: options)
+        var new = try TemporaryFile.create(in: folder, kind: WritableFile.replacementKind, options: options)
         var end = 0
         // In portions, so that a log is never in memory as a whole. A log without entries stays empty, without a header: if the header were
         // damaged, the file could not be told from a foreign one.

@@ -24,13 +24,10 @@ package struct SealedFile: Sendable {
     // MARK: Writing
 
     /// Writes a file in one step. An error leaves the old file, unless only the synchronization of the directory failed.
-    ///
-    /// - Parameter handle: The open directory, if the calls must not depend on its path.
     package func write(
-        _ content: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil,
-        options: FileWriteOptions = FileWriteOptions()
+        _ content: [UInt8], as name: String, in directory: any FilePlace, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) {
-        try AtomicFile.write(encode(content), as: name, in: directory, handle, kind: temporaryKind, options: options)
+        try AtomicFile.write(encode(content), as: name, in: directory, kind: temporaryKind, options: options)
     }
 
     package func encode(_ content: [UInt8]) -> [UInt8] {
@@ -157,10 +154,8 @@ struct FileHeader: Sendable {
     /// Returns the version of a file that has an intact header of this kind, and another version; otherwise `nil`.
     func otherVersion(in file: borrowing OpenFile) -> OtherVersion? {
         guard let status = try? file.status(), status.kind == .regular else { return nil }
-        var bytes = [UInt8](repeating: 0, count: Self.size)
         // A file that cannot be read has no known version.
-        guard let count = try? bytes.withUnsafeMutableBytes({ try file.read(into: $0) }), count == Self.size,
-            let found = bytes.withUnsafeBytes({ self.version(in: $0) }), found != version
+        guard let bytes = try? file.read(Self.size, at: 0), let found = bytes.withUnsafeBytes({ self.version(in: $0) }), found != version
         else { return nil }
         return OtherVersion(found: found, known: version)
     }

@@ -43,11 +43,7 @@ package struct LeaseNote: Codable, Hashable, Sendable {
     /// Reads the note in a lease's file, and whether the file is locked; without a file, an empty note.
     package static func read(_ name: String, in folder: DirectoryHandle) throws(StoreError) -> (note: LeaseNote, isLocked: Bool) {
         guard let file = try OpenFile(reading: name, in: folder) else { return (LeaseNote(), false) }
-        var bytes = [UInt8](repeating: 0, count: sizeLimit)
-        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
-            try file.read(into: UnsafeMutableRawBufferPointer(buffer))
-        }
-        return (LeaseNote(Array(bytes[..<count])), try file.isLocked())
+        return (LeaseNote(try file.read(sizeLimit, at: 0)), try file.isLocked())
     }
 
     /// Reads a note; an empty or damaged file holds an empty note, because a holder may be killed while it writes.

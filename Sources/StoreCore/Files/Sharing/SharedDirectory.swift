@@ -1,9 +1,4 @@
 package import Dispatch
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
 package import StoreCore
 package import StorePlatform
 

@@ -8,14 +8,14 @@ package enum AtomicFile {
     /// directory. An error leaves the old file, unless only the synchronization of the directory failed.
     ///
     /// - Parameters:
-    ///   - handle: The open directory, if the calls must not depend on its path.
+    ///   - directory: The path of the directory, or the open one, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
     ///   - prepare: Called when the temporary file is written, before it is renamed; an error leaves the old file.
     package static func write(
-        _ bytes: [UInt8], as name: String, in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String,
+        _ bytes: [UInt8], as name: String, in directory: any FilePlace, kind: String,
         options: FileWriteOptions = FileWriteOptions(), _ prepare: () throws(StoreError) -> Void = {}
     ) throws(StoreError) {
-        var file = try TemporaryFile.create(in: directory, handle, kind: kind, options: options)
+        var file = try TemporaryFile.create(in: directory, kind: kind, options: options)
         try file.write(bytes)
         try file.commit(as: name, prepare)
     }

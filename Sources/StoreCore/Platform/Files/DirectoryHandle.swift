@@ -4,7 +4,7 @@ package import StoreCore
 ///
 /// No call follows a symbolic link. A chain of handles therefore cannot leave its root, even if an attacker places a link meanwhile. The
 /// directory is closed when the last reference ends.
-package final class DirectoryHandle: Sendable {
+package final class DirectoryHandle: Sendable, FilePlace, OpenDescriptor {
     package let descriptor: Int32
     /// The path at which the directory was opened, for messages.
     package let path: String
@@ -18,9 +18,8 @@ package final class DirectoryHandle: Sendable {
     package convenience init?(opening directory: Directory) throws(StoreError) {
         let descriptor = uninterrupted { open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("opening directory", path: directory.path, errno: code)
+            if errno == ENOENT { return nil }
+            throw .failedCall("opening directory", at: directory.path)
         }
         self.init(descriptor: descriptor, path: directory.path)
     }
@@ -29,6 +28,10 @@ package final class DirectoryHandle: Sendable {
         // Nothing was written, so an error needs no handling.
         _ = close(descriptor)
     }
+
+    package var base: Int32 { descriptor }
+
+    package func reference(_ name: String) -> String { name }
 
     /// Opens a directory in this directory; `nil` if the name does not exist. Throws `ENOTDIR` if the name belongs to a file or a link.
     package func directory(_ name: String) throws(StoreError) -> DirectoryHandle? {
@@ -60,16 +63,7 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("opening directory", path: path(of: name), errno: ENOENT)
     }
 
-    package func list() throws(StoreError) -> DirectoryListing {
-        try DirectoryListing(self)
-    }
-
-    /// Returns the status of the file with this name; `nil` if there is none.
-    package func status(of name: String) throws(StoreError) -> FileStatus? {
-        try FileStatus.of(name, in: descriptor, path: path(of: name))
-    }
-
-    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
+    package func list() throws(StoreError) -> DirectoryListing { try DirectoryListing(self) }
 
     /// Whether the process may add and remove names in this directory; `false` if that cannot be determined.
     package var isWritable: Bool { faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) == 0 }
@@ -81,22 +75,17 @@ package final class DirectoryHandle: Sendable {
         lastingPaths.first { FileStatus.isReached($0, descriptor) }
     }
 
-    /// Sets the permissions of the directory, regardless of the umask.
-    package func setPermissions(_ mode: UInt16) throws(StoreError) {
-        try FileStatus.setPermissions(mode, of: descriptor, path: path)
-    }
-
     /// Sets the permissions of the file with this name, which need not be readable; does not follow a link. Linux needs glibc 2.32 for this.
     package func setPermissions(_ mode: UInt16, of name: String) throws(StoreError) {
         guard fchmodat(descriptor, name, mode_t(mode), AT_SYMLINK_NOFOLLOW) != 0 else { return }
-        throw .fileSystem("changing the permissions of", path: path(of: name), errno: errno)
+        throw .failedCall("changing the permissions of", at: path(of: name))
     }
 
     /// Returns whether a path still leads to this directory, following links; `false` if that cannot be determined.
     package func isReached(by directory: Directory) -> Bool { FileStatus.isReached(directory.path, descriptor) }
 
     /// Whether the directory has been removed; it is still open, but accepts no more files.
-    package var isRemoved: Bool { FileStatus.isRemoved(descriptor) }
+    package var isRemoved: Bool { (try? status())?.linkCount == 0 }
 
     /// Renames a file, and replaces a file that has the new name. Throws `EXDEV` if the directories are on different disks.
     package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
@@ -107,13 +96,13 @@ package final class DirectoryHandle: Sendable {
     /// `EXDEV`, `EPERM` or `EOPNOTSUPP` where the file cannot have two names.
     package func link(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
         guard linkat(descriptor, name, target.descriptor, targetName, 0) == 0 else {
-            throw .fileSystem("linking a file to", path: target.path(of: targetName), errno: errno)
+            throw .failedCall("linking a file to", at: target.path(of: targetName))
         }
     }
 
     /// Creates a symbolic link with a text. Throws `EEXIST` if the name is taken.
     package func makeLink(_ name: String, to text: String) throws(StoreError) {
-        guard symlinkat(text, descriptor, name) == 0 else { throw .fileSystem("making a link", path: path(of: name), errno: errno) }
+        guard symlinkat(text, descriptor, name) == 0 else { throw .failedCall("making a link", at: path(of: name)) }
     }
 
     /// Returns the text of a symbolic link; `nil` if none has this name, or if its text is not UTF-8 or longer than 4 095 bytes.
@@ -127,31 +116,16 @@ package final class DirectoryHandle: Sendable {
         return String(validating: bytes.prefix(count), as: UTF8.self)
     }
 
-    /// Removes the file under a name, and returns whether there was one; a symbolic link is removed itself, not what it points to.
-    @discardableResult
-    package func remove(_ name: String) throws(StoreError) -> Bool {
-        guard unlinkat(descriptor, name, 0) != 0 else { return true }
-        let code = errno
-        if code == ENOENT { return false }
-        throw .fileSystem("removing", path: path(of: name), errno: code)
-    }
-
     /// Removes the directory with this name, and returns `true`; `false` if it is not empty or does not exist.
     @discardableResult
     package func removeDirectory(_ name: String) throws(StoreError) -> Bool {
         guard unlinkat(descriptor, name, AT_REMOVEDIR) != 0 else { return true }
-        let code = errno
-        if code == ENOENT || code == ENOTEMPTY || code == EEXIST { return false }
-        throw .fileSystem("removing directory", path: path(of: name), errno: code)
+        if [ENOENT, ENOTEMPTY, EEXIST].contains(errno) { return false }
+        throw .failedCall("removing directory", at: path(of: name))
     }
 
-    /// Flushes added, changed and removed names to the disk.
     package func synchronize() throws(StoreError) {
-        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
-    }
-
-    package func path(of name: String) -> String {
-        path == "/" ? "/" + name : path + "/" + name
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .failedCall("synchronizing directory", at: path) }
     }
 }
 
@@ -160,6 +134,5 @@ func renameFile(
     _ directory: Int32, _ name: String, _ newDirectory: Int32, _ newName: String, path: @autoclosure () -> String
 ) throws(StoreError) {
     guard renameat(directory, name, newDirectory, newName) != 0 else { return }
-    let code = errno
-    throw .fileSystem("renaming a new file to", path: path(), errno: code)
+    throw .failedCall("renaming a new file to", at: path())
 }

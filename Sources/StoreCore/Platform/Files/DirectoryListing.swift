@@ -17,9 +17,8 @@ package struct DirectoryListing: ~Copyable {
 
     init?(_ directory: Directory) throws(StoreError) {
         guard let stream = opendir(directory.path) else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("listing directory", path: directory.path, errno: code)
+            if errno == ENOENT { return nil }
+            throw .failedCall("listing directory", at: directory.path)
         }
         self.stream = stream
         self.path = directory.path
@@ -29,11 +28,10 @@ package struct DirectoryListing: ~Copyable {
     init(_ directory: DirectoryHandle) throws(StoreError) {
         path = directory.path
         let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw .fileSystem("listing directory", path: path, errno: errno) }
+        guard descriptor >= 0 else { throw .failedCall("listing directory", at: path) }
         guard let stream = fdopendir(descriptor) else {
-            let code = errno
-            _ = close(descriptor)
-            throw .fileSystem("listing directory", path: path, errno: code)
+            defer { _ = close(descriptor) }
+            throw .failedCall("listing directory", at: path)
         }
         self.stream = stream
     }
@@ -48,9 +46,8 @@ package struct DirectoryListing: ~Copyable {
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
-                let code = errno
-                if code == 0 { return nil }
-                throw .fileSystem("listing directory", path: path, errno: code)
+                if errno == 0 { return nil }
+                throw .failedCall("listing directory", at: path)
             }
             // Reads by offset, because an entry is shorter than its C type and ends with its name.
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }

@@ -57,16 +57,14 @@ package struct FileStatus: Hashable, Sendable {
     static func of(_ name: String, in directory: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus? {
         var info = stat()
         guard fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
-        let code = errno
-        if code == ENOENT { return nil }
-        throw .fileSystem("examining", path: path(), errno: code)
+        if errno == ENOENT { return nil }
+        throw .failedCall("examining", at: path())
     }
 
     static func of(descriptor: Int32, path: @autoclosure () -> String) throws(StoreError) -> FileStatus {
         var info = stat()
         guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
-        let code = errno
-        throw .fileSystem("examining", path: path(), errno: code)
+        throw .failedCall("examining", at: path())
     }
 
     /// Returns the number of bytes that this process may still write to the disk of a directory; `nil` if that cannot be determined.
@@ -100,29 +98,6 @@ package struct FileStatus: Hashable, Sendable {
     static func isReached(_ path: String, _ descriptor: Int32) -> Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && FileIdentity(opened) == FileIdentity(named)
-    }
-
-    /// Sets the permissions of an open file or directory, regardless of the umask.
-    static func setPermissions(_ mode: UInt16, of descriptor: Int32, path: String) throws(StoreError) {
-        guard uninterrupted({ fchmod(descriptor, mode_t(mode)) }) == 0 else {
-            throw .fileSystem("changing the permissions of", path: path, errno: errno)
-        }
-    }
-
-    /// Sets the modification time of an open file to a whole second, and the time of its last use to now.
-    static func setModificationTime(_ seconds: Int64, of descriptor: Int32, path: String) throws(StoreError) {
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let times = [now, timespec(tv_sec: time_t(clamping: seconds), tv_nsec: 0)]
-        guard uninterrupted({ futimens(descriptor, times) }) == 0 else {
-            throw .fileSystem("changing the time of", path: path, errno: errno)
-        }
-    }
-
-    /// Returns whether an open file or directory has lost its last name.
-    static func isRemoved(_ descriptor: Int32) -> Bool {
-        var info = stat()
-        return fstat(descriptor, &info) == 0 && info.st_nlink == 0
     }
 
     /// Returns the wall-clock time as file systems count it: nanoseconds since 1970.

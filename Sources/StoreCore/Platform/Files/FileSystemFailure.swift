@@ -14,6 +14,12 @@ extension StoreError {
         return StoreError(.fileSystem, message, underlyingError: code.map { POSIXError($0) })
     }
 
+    /// Returns the error of the last system call. Reads its number first, because a call that makes the path may set another one.
+    static func failedCall(_ operation: String, at path: @autoclosure () -> String) -> StoreError {
+        let code = errno
+        return .fileSystem(operation, path: path(), errno: code)
+    }
+
     /// The error number of the failed call; `nil` if this is no error of the file system.
     package var fileSystemErrno: Int32? {
         guard code == .fileSystem, let error = underlyingError as? POSIXError else { return nil }

@@ -4,9 +4,8 @@ internal import StoreCore
 /// Locks an open file or directory; returns `false` if another holder has locked it. Throws on a disk without locks.
 func tryLock(_ descriptor: Int32, _ kind: Int32, path: String) throws(StoreError) -> Bool {
     if uninterrupted({ flock(descriptor, kind | LOCK_NB) }) == 0 { return true }
-    let code = errno
-    if code == EWOULDBLOCK { return false }
-    throw .fileSystem("locking", path: path, errno: code)
+    if errno == EWOULDBLOCK { return false }
+    throw .failedCall("locking", at: path)
 }
 
 /// Locks an open file or directory, and blocks the calling thread for a limited time while another holder has locked it.
@@ -20,7 +19,7 @@ func waitForLock(
     defer { if !waits { onEnd() } }
     let end = try ThreadSignal(path)
     let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-    guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+    guard copy >= 0 else { throw .failedCall("locking", at: path) }
     let failure = Lock<Int32>(0)
     waits = true
     DispatchQueue(label: "StoreCore.lock").async {
@@ -45,7 +44,7 @@ final class ThreadSignal: Sendable {
     /// Creates a signal that was not sent; throws if the process has no descriptor left. The path is for the error.
     init(_ path: String) throws(StoreError) {
         var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw .fileSystem("waiting for", path: path, errno: errno) }
+        guard pipe(&ends) == 0 else { throw .failedCall("waiting for", at: path) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reading, writing) = (ends[0], ends[1])
     }

@@ -3,14 +3,14 @@ package import StoreCore
 /// A file opened for reading; closed when the value goes out of scope.
 ///
 /// While the file is open, no other file gets its inode number, so ``Directory/remove(_:ifStill:)`` can distinguish it from a newer file.
-package struct OpenFile: ~Copyable, Sendable {
-    private let descriptor: Int32
+package struct OpenFile: ~Copyable, Sendable, OpenDescriptor {
+    package let descriptor: Int32
     private let name: String
     /// The directory of the name; `nil` if the name is a whole path.
     private let directory: DirectoryHandle?
 
     /// For messages; computed on demand, because loading opens thousands of files.
-    private var path: String { directory?.path(of: name) ?? name }
+    package var path: String { directory?.path(of: name) ?? name }
 
     /// Opens a file by its name in a directory, or by its path; `nil` if the file does not exist.
     ///
@@ -19,9 +19,8 @@ package struct OpenFile: ~Copyable, Sendable {
         let base = directory?.descriptor ?? AT_FDCWD
         let descriptor = uninterrupted { openat(base, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {
-            let code = errno
-            if code == ENOENT { return nil }
-            throw .fileSystem("opening", path: directory?.path(of: name) ?? name, errno: code)
+            if errno == ENOENT { return nil }
+            throw .failedCall("opening", at: directory?.path(of: name) ?? name)
         }
         self.descriptor = descriptor
         self.name = name
@@ -33,24 +32,11 @@ package struct OpenFile: ~Copyable, Sendable {
         _ = close(descriptor)
     }
 
-    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
-
     /// Gives the owner read and write access, unless the file has another name.
     package func grantOwnerAccess() throws(StoreError) {
         let status = try status()
         guard status.linkCount == 1 else { return }
-        try FileStatus.setPermissions(status.permissions | 0o600, of: descriptor, path: path)
-    }
-
-    /// Sets the permissions of the file, and its modification time in seconds since 1970; `nil` changes nothing.
-    package func describe(mode: UInt16?, modified: Int64?) throws(StoreError) {
-        if let mode { try FileStatus.setPermissions(mode, of: descriptor, path: path) }
-        if let modified { try FileStatus.setModificationTime(modified, of: descriptor, path: path) }
-    }
-
-    /// Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.
-    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
-        try readWhole(descriptor, into: buffer, at: offset, path: path)
+        try setPermissions(status.permissions | 0o600)
     }
 
     /// Reads from the beginning with one system call, for small files, and returns the number of bytes. If the buffer is not full, that is
@@ -58,7 +44,7 @@ package struct OpenFile: ~Copyable, Sendable {
     package func read(atOnceInto buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
         let count = uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) }
         guard count < 0 else { return count }
-        throw .fileSystem("reading", path: path, errno: errno)
+        throw .failedCall("reading", at: path)
     }
 
     /// Returns whether another holder has locked the file; throws if the file system has no locks.
@@ -69,28 +55,60 @@ package struct OpenFile: ~Copyable, Sendable {
         _ = flock(descriptor, LOCK_UN)
         return false
     }
-
-    /// Marks the file as used now through its modification time; has no effect if that is not permitted.
-    package func touch() {
-        // An error needs no handling: only eviction reads the time, and a read-only disk evicts nothing.
-        _ = futimens(descriptor, nil)
-    }
 }
 
-/// Reads from an open file until the buffer is full or the file ends.
-func readWhole(
-    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int, path: @autoclosure () -> String
-) throws(StoreError) -> Int {
-    var count = 0
-    while count < buffer.count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-        let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
-        if result < 0 {
-            let code = errno
-            throw .fileSystem("reading", path: path(), errno: code)
-        }
-        if result == 0 { break }
-        count += result
+/// An open file or directory, with the calls that need only its descriptor.
+package protocol OpenDescriptor: ~Copyable {
+    var descriptor: Int32 { get }
+    /// The path at the time of opening, for messages.
+    var path: String { get }
+}
+
+extension OpenDescriptor where Self: ~Copyable {
+    package func status() throws(StoreError) -> FileStatus { try FileStatus.of(descriptor: descriptor, path: path) }
+
+    /// Sets the permissions, regardless of the umask.
+    package func setPermissions(_ mode: UInt16) throws(StoreError) {
+        guard uninterrupted({ fchmod(descriptor, mode_t(mode)) }) == 0 else { throw .failedCall("changing the permissions of", at: path) }
     }
-    return count
+
+    /// Sets the modification time to a number of seconds since 1970, and the time of the last use to now.
+    package func setModificationTime(_ seconds: Int64) throws(StoreError) {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        let times = [now, timespec(tv_sec: time_t(clamping: seconds), tv_nsec: 0)]
+        guard uninterrupted({ futimens(descriptor, times) }) == 0 else { throw .failedCall("changing the time of", at: path) }
+    }
+
+    /// Sets the modification time to now, which marks the file as used, and causes an event for each watch on it; has no effect if that is
+    /// not permitted.
+    package func touch() {
+        // An error needs no handling: the next change causes the event, only eviction reads the time, and a read-only disk evicts nothing.
+        _ = futimens(descriptor, nil)
+    }
+
+    /// Reads from an offset until the buffer is full or the file ends, and returns the number of bytes.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
+            if result < 0 { throw .failedCall("reading", at: path) }
+            if result == 0 { break }
+            count += result
+        }
+        return count
+    }
+
+    package func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try self.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+        }
+        bytes.removeLast(count - read)
+        return bytes
+    }
+
+    /// Reads the file from its beginning, up to a number of bytes.
+    package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] { try read(min(status().size, limit), at: 0) }
 }

@@ -6,9 +6,7 @@ package import StoreCore
 /// A reader of the final name gets the old file or the new file, each complete. A value that goes out of scope uncommitted removes its file.
 /// If the process ends before that, the orphan remains and is recognized by its name: see ``isName(_:kind:)``.
 package struct TemporaryFile: ~Copyable {
-    private let directory: Directory
-    /// The open directory in which the calls act; `nil` if they use its path.
-    private let handle: DirectoryHandle?
+    private let directory: any FilePlace
     private let name: String
     private let options: FileWriteOptions
     /// The open file; −1 once it is closed.
@@ -16,30 +14,23 @@ package struct TemporaryFile: ~Copyable {
     /// Whether the temporary name must still be removed.
     private var isPending = true
 
-    private init(in directory: Directory, _ handle: DirectoryHandle?, name: String, options: FileWriteOptions, descriptor: Int32) {
-        (self.directory, self.handle, self.name) = (directory, handle, name)
-        self.options = options
-        self.descriptor = descriptor
-    }
-
     /// Creates an empty file in the directory of its final name, which must exist.
     ///
     /// - Parameters:
-    ///   - handle: The open directory, if the calls must not depend on its path.
+    ///   - directory: The path of the directory, or the open one, if the calls must not depend on its path.
     ///   - kind: A word that identifies the owner of temporary files; letters only.
     package static func create(
-        in directory: Directory, _ handle: DirectoryHandle? = nil, kind: String, options: FileWriteOptions = FileWriteOptions()
+        in directory: any FilePlace, kind: String, options: FileWriteOptions = FileWriteOptions()
     ) throws(StoreError) -> TemporaryFile {
         // 64 random bits and the process identifier do not repeat, so a taken name is a failure like any other.
         let name = makeName(kind: kind)
-        let path = directory.path(of: name)
-        let (base, reference) = (handle?.descriptor ?? AT_FDCWD, handle == nil ? path : name)
+        let (base, reference) = (directory.base, directory.reference(name))
         let descriptor = uninterrupted {
             openat(base, reference, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(options.mode))
         }
-        guard descriptor >= 0 else { throw .fileSystem("creating", path: path, errno: errno) }
-        let file = TemporaryFile(in: directory, handle, name: name, options: options, descriptor: descriptor)
-        try options.protection.apply(to: descriptor, path: path)
+        guard descriptor >= 0 else { throw .failedCall("creating", at: directory.path(of: name)) }
+        let file = TemporaryFile(directory: directory, name: name, options: options, descriptor: descriptor)
+        try options.protection.apply(to: descriptor, path: directory.path(of: name))
         try options.probe?(.created)
         return file
     }
@@ -47,14 +38,8 @@ package struct TemporaryFile: ~Copyable {
     deinit {
         // Errors need no handling, because a failure is already being thrown.
         if descriptor >= 0 { _ = close(descriptor) }
-        if isPending { _ = unlinkat(base, reference(name), 0) }
+        if isPending { _ = unlinkat(directory.base, directory.reference(name), 0) }
     }
-
-    /// The directory to which references are relative.
-    private var base: Int32 { handle?.descriptor ?? AT_FDCWD }
-
-    /// Returns the name as the calls use it.
-    private func reference(_ name: String) -> String { handle == nil ? directory.path(of: name) : name }
 
     /// Appends bytes completely, in several calls if necessary.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) throws(StoreError) {
@@ -88,7 +73,7 @@ package struct TemporaryFile: ~Copyable {
         descriptor = -1
         // A network volume may report a full disk only now. After a signal the descriptor is closed nonetheless.
         guard result == 0 || errno == EINTR else { throw failure("closing") }
-        let (base, old, new) = (base, reference(name), reference(finalName))
+        let (base, old, new) = (directory.base, directory.reference(name), directory.reference(finalName))
         let move = { [directory] () throws(StoreError) in
             try renameFile(base, old, base, new, path: directory.path(of: finalName))
         }
@@ -96,7 +81,7 @@ package struct TemporaryFile: ~Copyable {
         isPending = false
         try options.probe?(.renamed)
         if options.durability == .power {
-            if let handle { try handle.synchronize() } else { try directory.synchronize() }
+            try directory.synchronize()
             try options.probe?(.directorySynchronized)
         }
     }

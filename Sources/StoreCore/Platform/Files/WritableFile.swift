@@ -3,8 +3,8 @@ package import StoreCore
 /// A file open for reading and writing under its final name, such as a journal, a lock, or the received part of a download.
 ///
 /// Unlike a ``TemporaryFile`` it outlives the process. The file is closed when the last reference ends.
-package final class WritableFile: Sendable {
-    private let descriptor: Int32
+package final class WritableFile: Sendable, OpenDescriptor {
+    package let descriptor: Int32
     /// The path at the time of opening, for messages; the file may have lost its name since.
     package let path: String
     /// The status at the time of opening.
@@ -26,7 +26,7 @@ package final class WritableFile: Sendable {
         let path = directory.path(of: name)
         let parent = directory.descriptor
         let descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
-        guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
+        guard descriptor >= 0 else { throw .failedCall("opening", at: path) }
         let opened: FileStatus
         do throws(StoreError) {
             opened = try FileStatus.of(descriptor: descriptor, path: path)
@@ -54,9 +54,7 @@ package final class WritableFile: Sendable {
             return try WritableFile(name, in: directory, mode: mode, protection: protection)
         }
         let options = FileWriteOptions(durability: .power, protection: protection, mode: mode)
-        try AtomicFile.write(
-            try file.readAll(atMost: .max), as: name, in: Directory(path: directory.path), directory, kind: replacementKind,
-            options: options)
+        try AtomicFile.write(try file.readAll(atMost: .max), as: name, in: directory, kind: replacementKind, options: options)
         return try WritableFile(name, in: directory, mode: mode)
     }
 
@@ -66,29 +64,9 @@ package final class WritableFile: Sendable {
     /// Whether the file had another name when it was opened.
     package var isShared: Bool { opened.linkCount > 1 }
 
-    /// Sets the permissions of the file, regardless of the umask.
-    package func setPermissions(_ mode: UInt16) throws(StoreError) {
-        try FileStatus.setPermissions(mode, of: descriptor, path: path)
-    }
-
-    /// Sets the modification time of the file to a number of seconds since 1970.
-    package func setModificationTime(_ seconds: Int64) throws(StoreError) {
-        try FileStatus.setModificationTime(seconds, of: descriptor, path: path)
-    }
-
     deinit {
         // An error needs no handling, because an owner of important data has synchronized it.
         _ = close(descriptor)
-    }
-
-    package func status() throws(StoreError) -> FileStatus {
-        try FileStatus.of(descriptor: descriptor, path: path)
-    }
-
-    /// Sets the modification time to now, which causes an event for each watch on the file; has no effect if that is not permitted.
-    package func touch() {
-        // An error needs no handling: the next change causes the event.
-        _ = futimens(descriptor, nil)
     }
 
     /// Locks the file for this holder until it is closed; the kernel releases the lock when the process ends. Returns `false` if another
@@ -131,33 +109,12 @@ package final class WritableFile: Sendable {
         }
     }
 
-    /// Reads until the buffer is full or the file ends, and returns the number of bytes.
-    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StoreError) -> Int {
-        try readWhole(descriptor, into: buffer, at: offset, path: path)
-    }
-
-    /// Reads the file from its beginning, up to a number of bytes.
-    package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
-        try read(min(status().size, limit), at: 0)
-    }
-
     package func truncate(to size: Int) throws(StoreError) {
-        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .fileSystem("shortening", path: path, errno: errno) }
+        guard uninterrupted({ ftruncate(descriptor, off_t(size)) }) == 0 else { throw .failedCall("shortening", at: path) }
     }
 
     package func synchronize() throws(StoreError) {
-        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
-    }
-}
-
-extension WritableFile {
-    package func read(_ count: Int, at offset: Int) throws(StoreError) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        let read = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
-            try self.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-        }
-        bytes.removeLast(count - read)
-        return bytes
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .failedCall("synchronizing", at: path) }
     }
 
     package func write(_ bytes: [UInt8], at offset: Int) throws(StoreError) {

@@ -78,13 +78,7 @@ enum SetCookieParser {
         return (bytes[..<index], bytes[bytes.index(after: index)...])
     }
 
-    private static func trimmed(_ bytes: Bytes) -> Bytes {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) }) else {
-            return bytes.prefix(0)
-        }
-        return bytes[first...last]
-    }
+    private static func trimmed(_ bytes: Bytes) -> Bytes { Substring(bytes).withoutBlanksAtEnds[...].utf8 }
 
     private static func text(_ bytes: Bytes) -> String { String(Substring(bytes)) }
 }
