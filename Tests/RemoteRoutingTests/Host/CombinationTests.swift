@@ -79,6 +79,22 @@ struct CombinationTests {
         #expect(try await users[7].requireData().name == "Ada")
     }
 
+    @Test func `H9: the time until the target of a redirect responds ages the redirect`() async throws {
+        let bench = try Bench(.memory, on: "GET", "/users/7") { _ in
+            .redirect(to: "/v1").setting("Cache-Control", to: "max-age=60")
+        }
+        bench.on("GET", "/v1") { [time] _ in
+            time.advance(by: .seconds(50))
+            return .json(User(name: "Ada")).setting("Cache-Control", to: "max-age=3600")
+        }
+        let users = users(bench)
+        for count in [1, 1, 2] {
+            _ = try await users[7].requireData()
+            #expect(bench.asked("/users/7").count == count)
+            time.advance(by: .seconds(6))
+        }
+    }
+
     @Test func `H9: the delay between attempts does not age a response`() async throws {
         let bench = try Bench(.memory)
         bench.on(
