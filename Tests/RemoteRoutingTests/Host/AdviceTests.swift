@@ -214,4 +214,12 @@ struct RemoteErrorTests {
         #expect(error.notice == notice)
         #expect(error.description.contains("a.example") && !error.notice.contains("a.example"))
     }
+
+    @Test(arguments: [(RemoteError.Code.connectionLost, "The server cannot be reached. Try again later."), (.badStatus, "Sign in again.")])
+    func `H5: a notice asks for a sign-in only if the server has refused the refresh`(_ code: RemoteError.Code, _ notice: String) {
+        var cause = RemoteError(code == .badStatus ? .status : .transport, code, operation: "POST https://a.example/token", "the reason")
+        cause.status = code == .badStatus ? 400 : nil
+        let error = RemoteError(.status, .refreshFailed, operation: "GET https://a.example/x", "the reason", underlyingError: cause)
+        #expect(error.notice == notice)
+    }
 }

@@ -58,6 +58,43 @@ struct CombinationTests {
         #expect(try await users[7].requireData().name == "2")
     }
 
+    @Test(arguments: [("Last-Modified", "If-Modified-Since"), ("ETag", "If-None-Match")])
+    func `H9: the validator of a redirect's target does not confirm it once the route has its own content again`(
+        _ name: String, _ condition: String
+    ) async throws {
+        let bench = try Bench(.memory)
+        let isAway = Lock(true)
+        // The page is newer than the content of the route, and has the same entity tag by coincidence (RFC 9110 §8.8.3).
+        let validator = name == "ETag" ? "\"1\"" : HTTPDate.format(time.date)
+        bench.on("GET", "/users/7") { asked in
+            if isAway.withLock(\.self) { return .redirect(to: "/maintenance") }
+            return asked[condition] == nil ? .json(User(name: "Ada")) : .notModified
+        }
+        bench.on("GET", "/maintenance") { _ in
+            .json(User(name: "away")).setting(name, to: validator).setting("Cache-Control", to: "no-cache")
+        }
+        let users = users(bench)
+        #expect(try await users[7].requireData().name == "away")
+        isAway.withLock { $0 = false }
+        #expect(try await users[7].requireData().name == "Ada")
+    }
+
+    @Test func `H9: the time until the target of a redirect responds ages the redirect`() async throws {
+        let bench = try Bench(.memory, on: "GET", "/users/7") { _ in
+            .redirect(to: "/v1").setting("Cache-Control", to: "max-age=60")
+        }
+        bench.on("GET", "/v1") { [time] _ in
+            time.advance(by: .seconds(50))
+            return .json(User(name: "Ada")).setting("Cache-Control", to: "max-age=3600")
+        }
+        let users = users(bench)
+        for count in [1, 1, 2] {
+            _ = try await users[7].requireData()
+            #expect(bench.asked("/users/7").count == count)
+            time.advance(by: .seconds(6))
+        }
+    }
+
     @Test func `H9: the delay between attempts does not age a response`() async throws {
         let bench = try Bench(.memory)
         bench.on(

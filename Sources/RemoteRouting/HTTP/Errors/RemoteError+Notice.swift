@@ -1,8 +1,8 @@
 extension RemoteError {
     /// A sentence for people, in English, such as “The server cannot be reached. Try again later.”
     ///
-    /// The text depends on the code and the status only, so it names neither an address nor the cause. Use ``description`` for logs, and
-    /// ``code`` and ``status`` as keys of your own translations.
+    /// The text depends on the code, the status, and whether a failed refresh of credentials may succeed later. It names neither an address
+    /// nor the cause. Use ``description`` for logs, and ``code`` and ``status`` as keys of your own translations.
     public var notice: String {
         switch code {
         case .offline: "You are offline."
@@ -13,6 +13,7 @@ extension RemoteError {
         case .certificateExpired, .certificateUntrusted, .certificateNameMismatch, .pinMismatch, .clientCertificateRefused,
             .tlsVersionRefused, .tlsFailed, .insecureCredentials:
             "The connection to the server is not secure."
+        case .refreshFailed where underlyingError?.passesByItself == true: "The server cannot be reached. Try again later."
         case .refreshFailed: "Sign in again."
         case .badStatus: statusNotice
         case .spillFailed, .fileFailed: "The data cannot be stored. Free some space."

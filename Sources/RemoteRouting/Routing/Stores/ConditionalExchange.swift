@@ -33,7 +33,8 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
             // The last request had no validator of the store, so a broken cache or the route's own condition caused the 304. Requests the
             // content without conditions.
             for name in conditionNames { request.headers.remove(name) }
-            request.headers.append("Cache-Control", "no-cache")
+            // The field replaces that of the policy.
+            request.headers.append("Cache-Control", request.options.cachePolicy == .neverStore ? "no-cache, no-store" : "no-cache")
             request.options.isConditional = false
             return try await exchange(request, confirming: nil)
         }

@@ -28,8 +28,9 @@ extension Freshness {
             guard exchange.policy != .ignoreLifetimes else { continue }
             // A store's key stands for the first address, so its content lasts no longer than the redirect from there. Only a permanent
             // redirect without a lifetime may be used again (RFC 9110 §15.4).
-            if let own = lifetime { lifetime = min(own, hop.freshness.lifetime ?? (hop.isPermanent ? own : .zero)) }
-            if lifetime == nil { lifetime = hop.freshness.lifetime }
+            let left = hop.lifetime(at: exchange.respondedAt)
+            if let own = lifetime { lifetime = min(own, left ?? (hop.isPermanent ? own : .zero)) }
+            if lifetime == nil { lifetime = left }
             if hop.freshness.mustRevalidate { mustRevalidate = true }
         }
     }
@@ -108,7 +109,7 @@ extension CachedExchange {
     }
 
     /// Returns a duration in whole seconds, clamped to zero and the largest delta-seconds.
-    private static func span(_ seconds: TimeInterval) -> Duration {
+    fileprivate static func span(_ seconds: TimeInterval) -> Duration {
         .seconds(Int64(max(0, min(Double(DeltaSeconds.largest), seconds.rounded(.down)))))
     }
 
@@ -143,6 +144,7 @@ struct RedirectFreshness: Sendable {
     let freshness: Freshness
     let isPermanent: Bool
     let vary: [String]
+    private let arrivedAt: Date
 
     init(_ response: HTTPResponse, to request: HTTPRequest, changing: Set<String>, at now: Date) {
         vary = response.fields.values(of: "Vary")
@@ -150,5 +152,11 @@ struct RedirectFreshness: Sendable {
             of: CachedExchange(
                 request: request.fields, response: response.fields, requestedAt: now, respondedAt: now, changingFields: changing))
         isPermanent = response.status == 301 || response.status == 308
+        arrivedAt = now
+    }
+
+    /// The rest of the lifetime, which also passes while the target responds.
+    func lifetime(at now: Date) -> Duration? {
+        freshness.lifetime.map { max(.zero, $0 - CachedExchange.span(now.timeIntervalSince(arrivedAt))) }
     }
 }

@@ -5,7 +5,8 @@ public import StoreCore
 extension Validator {
     /// Creates a validator from a response's verbatim fields (RFC 9110 §8.8); returns `nil` if none of them is usable.
     ///
-    /// Its notes record the request fields that selected the response; see ``RemoteHost/accepts(_:for:)``.
+    /// Behind a redirect none is, because they identify versions of its target, and the next request goes to the route's address. The notes
+    /// of the validator record the request fields that selected the response; see ``RemoteHost/accepts(_:for:)``.
     ///
     /// ```swift
     /// let etag = Validator(of: response)?.entityTag
@@ -13,7 +14,9 @@ extension Validator {
     ///
     /// - Parameter response: A response of a ``RemoteHost``.
     public init?(of response: RemoteResponse<some Any>) {
-        self.init(Validator(of: response.fields, now: response.exchange.respondedAt), notesOf: response.exchange)
+        let exchange = response.exchange
+        let own = exchange.redirects.isEmpty ? Validator(of: response.fields, now: exchange.respondedAt) : nil
+        self.init(own, notesOf: exchange)
     }
 
     package init?(of fields: HTTPFields, now: Date) {
