@@ -79,12 +79,17 @@ final class SharedResult<Value: Sendable>: Sendable {
 
     /// Removes a caller, and reports that the last one has left; has no effect after the result.
     func leave(_ ticket: Ticket) {
+        if remove(ticket) { onEmpty?(self) }
+    }
+
+    /// Removes a caller; returns whether it was the last one.
+    func remove(_ ticket: Ticket) -> Bool {
         let (caller, isLast) = state.withLock { state in
             let caller = state.callers.remove(ticket)
             return (caller, caller != nil && state.callers.isEmpty)
         }
         caller?.resume()
-        if isLast { onEmpty?(self) }
+        return isLast
     }
 
     /// The result; `nil` for a resumed caller that has left.
