@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import StoreCore
 import StoreFiles
 import StorePlatform
