@@ -266,7 +266,7 @@ extension KeyMachine {
             let delay = rules.policy.retry.delay(after: failure, attempt: attempt, unit: .random(in: 0..<1))
         else {
             endStream(&transition)
-            if let failure { flightFailed(failure, &transition) } else { contentIsComplete(&transition) }
+            if let failure { flightFailed(failure, &transition) }
             return
         }
         let pause = max(StorePolicy.shortestInterval, delay)
@@ -288,12 +288,6 @@ extension KeyMachine {
             let stale = staleResult(failure, &transition)
             resumeCallers(&transition) { $0 == .content ? stale : nil }
         }
-    }
-
-    private mutating func contentIsComplete(_ transition: inout Transition) {
-        guard book.held != nil else { return }
-        book.held?.record.fields.isComplete = true
-        acceptedContentChanged(.derived, &transition)
     }
 
     /// Cancels the connection, and ends the stream; none of its values is accepted afterward (L3).
