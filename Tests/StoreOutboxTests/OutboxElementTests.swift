@@ -417,7 +417,9 @@ struct OutboxElementTests {
             return isFirst ? .failure(Offline()) : .success(Row(id: request.command.row, likes: 7))
         }
         func launch() async throws -> (rows: Store<Int, Row>, liked: Store<UnitParam, [Row]>, outbox: Outbox) {
-            let rows = Store<Int, Row>(cacher: TieredCacher(over: FileCacher(directory: directory.file("rows"))), time: time) { Row(id: $0) }
+            let rows = Store<Int, Row>(
+                cacher: TieredCacher(over: FileCacher(directory: directory.file("rows"))), time: time
+            ) { Row(id: $0) }
             let liked = Store<UnitParam, [Row]>(
                 cacher: TieredCacher(over: FileCacher(directory: directory.file("liked"))), links: [.elements(of: rows)], time: time
             ) { _ in [] }
