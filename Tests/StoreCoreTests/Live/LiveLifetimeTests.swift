@@ -24,22 +24,39 @@ struct LiveLifetimeTests {
         #expect(bench.feed.connections.count == 1)
     }
 
-    @Test(arguments: Backing.allCases, [Expiry.never, .after(.zero)])
-    func `L4: after the grace period an observer begins a stream unless it finds valid content`(
-        _ backing: Backing, _ expiry: Expiry
-    ) async throws {
-        let bench = LiveBench(backing, expiry: expiry)
+    @Test(arguments: Backing.allCases)
+    func `L4: an observer begins a stream even if the content is valid`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing)
         let observer = try await bench.observe(sending: .content("a", Validator("1")))
         try await observer.sees("completed(a)")
         try await observer.stopAndLeave()
         try await bench.time.advance(by: .seconds(1), until: "the stream is canceled") { bench.feed.cancelledCount == 1 }
         try await bench.idle()
+        // A caller needs no stream.
+        #expect(try await bench.store[1].requireData() == "a")
+        #expect(bench.feed.connections.count == 1)
         let second = bench.observe()
-        try await second.sees(expiry == .never ? "completed(a)" : "loading(a)")
-        guard expiry != .never else { return #expect(bench.feed.connections.count == 1) }
-        try await bench.feed.send(.content("b"), on: 2)
-        try await second.sees("completed(b)")
+        try await second.sees("loading(a)")
+        try await bench.feed.send(.current, on: 2)
+        try await second.sees("completed(a)")
         #expect(bench.feed.connections.last?.last == Validator("1"))
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `L4: the content of a stream that has ended normally begins no other one while it is valid`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing, expiry: .after(.seconds(100)))
+        let observer = try await bench.observe(sending: .content("a"))
+        try await bench.feed.end()
+        try await observer.stopAndLeave()
+        try await bench.idle()
+        let second = bench.observe()
+        try await second.sees("completed(a)")
+        try await second.stopAndLeave()
+        #expect(bench.feed.connections.count == 1)
+        bench.time.advance(by: .seconds(100))
+        let third = bench.observe()
+        try await bench.feed.send(.content("b"), on: 2)
+        try await third.sees("completed(b)")
     }
 
     @Test(arguments: Backing.allCases)

@@ -15,7 +15,7 @@ extension LiveHistoryModel {
         read(key)
         if forces {
             start(key, explicit: true)
-        } else if !isValid(key) || self[key].failedUntil != nil {
+        } else if !isValid(key) || self[key].failedUntil != nil || (self[key].stream == nil && self[key].accepted?.isComplete != true) {
             startUnlessHeldOff(key)
         }
         endTransition(key)

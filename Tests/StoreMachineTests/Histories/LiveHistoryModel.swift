@@ -7,6 +7,8 @@ struct LiveHistoryModel: Sendable {
         var tag: String?
         var fetchedAt: Int
         var isInvalidated = false
+        /// Whether its stream has ended normally.
+        var isComplete = false
     }
 
     struct Own: Hashable, Sendable {
@@ -156,7 +158,9 @@ struct LiveHistoryModel: Sendable {
         close(key)
         guard isFailure else {
             self[key].stream = nil
-            return flush(key)
+            guard self[key].accepted != nil else { return }
+            self[key].accepted?.isComplete = true
+            return save(key)
         }
         self[key].failedUntil = now + rules.errorExpiry
         let attempt = stood ? 1 : stream.attempt
@@ -217,6 +221,7 @@ struct LiveHistoryModel: Sendable {
             guard stream.isConnecting, stream.sent != nil, self[key].accepted != nil else { break }
             self[key].accepted?.fetchedAt = now
             self[key].accepted?.isInvalidated = false
+            self[key].accepted?.isComplete = false
             valueAccepted(key)
         }
         endTransition(key)

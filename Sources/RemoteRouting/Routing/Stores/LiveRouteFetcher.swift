@@ -6,7 +6,7 @@ public import StoreCore
 ///
 /// ```swift
 /// let prices = Store(
-///     cacher: MemoryCacher<String, Price>(expiry: .after(.zero)),
+///     cacher: MemoryCacher<String, Price>(),
 ///     fetcher: api.liveFetcher(of: Price.self) { ticker in
 ///         Route(path: "/prices/\(ticker)")
 ///     },

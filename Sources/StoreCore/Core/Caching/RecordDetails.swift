@@ -16,6 +16,8 @@ package final class RecordDetails: Sendable {
         /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
         package var isInvalidated = false
+        /// Whether the stream that brought the content has ended normally, so that valid content begins no other one (L4).
+        package var isComplete: Bool?
         /// The delivered commands that the content contains and that their outbox may show again after a restart.
         package var commands: [UUID]?
         /// The stamp of the content in a store with links (E2).
@@ -45,7 +47,7 @@ package final class RecordDetails: Sendable {
         guard
             fields.nextKey != nil || fields.prevKey != nil || fields.validator != nil || fields.isInvalidated || fields.pages != nil
                 || fields.freshness != .unspecified || fields.commands?.isEmpty == false || fields.guessedEnd != nil
-                || fields.stamp != nil
+                || fields.stamp != nil || fields.isComplete != nil
         else { return nil }
         self.init(keeping: fields, age: age)
     }

@@ -208,6 +208,7 @@ extension KeyMachine {
         connected(&transition)
         record.fetchedAt = transition.date
         record.isInvalidated = false
+        if record.details?.fields.isComplete != nil { record.fields.isComplete = nil }
         let last = origin.stream?.last ?? .none
         origin.changeStream { $0.last = .none }
         accept(record, keepingContent: true, .derived, &transition)
@@ -266,7 +267,7 @@ extension KeyMachine {
             let delay = rules.policy.retry.delay(after: failure, attempt: attempt, unit: .random(in: 0..<1))
         else {
             endStream(&transition)
-            if let failure { flightFailed(failure, &transition) }
+            if let failure { flightFailed(failure, &transition) } else { contentIsComplete(&transition) }
             return
         }
         let pause = max(StorePolicy.shortestInterval, delay)
@@ -288,6 +289,12 @@ extension KeyMachine {
             let stale = staleResult(failure, &transition)
             resumeCallers(&transition) { $0 == .content ? stale : nil }
         }
+    }
+
+    private mutating func contentIsComplete(_ transition: inout Transition) {
+        guard book.held != nil else { return }
+        book.held?.record.fields.isComplete = true
+        acceptedContentChanged(.derived, &transition)
     }
 
     /// Cancels the connection, and ends the stream; none of its values is accepted afterward (L3).

@@ -21,9 +21,11 @@ extension KeyMachine {
     }
 
     private mutating func welcomeObserver(forceRefresh: Bool, _ transition: inout Transition) {
+        // The stream of an observed key runs even if the content is valid, unless it has ended normally (L4).
+        let beginsStream = rules.isLive && !origin.isStreaming && book.held?.record.details?.fields.isComplete != true
         if forceRefresh {
             startFlight(forceRefresh: true, &transition)
-        } else if let held = book.held, held.isValid(at: transition.now), origin.failure == nil {
+        } else if let held = book.held, held.isValid(at: transition.now), origin.failure == nil, !beginsStream {
             report(.hit, &transition)
         } else {
             report(.miss, &transition)

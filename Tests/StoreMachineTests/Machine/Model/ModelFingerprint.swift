@@ -65,7 +65,7 @@ struct ModelFingerprint: Hashable {
     private mutating func add(_ accepted: ModelOracle.Accepted?, _ setting: ModelSetting, _ now: Int) {
         add(content: accepted?.content)
         guard let accepted else { return }
-        add(accepted.isInvalidated, accepted.isForbidden, accepted.nextKey != nil, accepted.prevKey != nil)
+        add(accepted.isInvalidated, accepted.isForbidden, accepted.isComplete, accepted.nextKey != nil, accepted.prevKey != nil)
         add(tag: accepted.tag)
         if !accepted.names.isEmpty { for name in oracleNames { add(accepted.names.contains(name)) } }
         add(accepted.loaded.next * 4 + accepted.loaded.prev)

@@ -53,6 +53,8 @@ struct ModelOracle {
         var fetchedAt: Int
         var isInvalidated = false
         var isForbidden = false
+        /// Whether its stream has ended normally.
+        var isComplete = false
         /// The number of the content that the validator names.
         var tag: Int?
         var nextKey: String?

@@ -31,6 +31,8 @@ struct ModelStream {
 extension ModelWorld {
     var isConnected: Bool { oracle.stream?.isConnected == true }
     var isWaiting: Bool { oracle.stream?.isWaiting == true }
+    /// Whether an observer begins a stream even if the content is valid (L4).
+    var lacksStream: Bool { setting.rules.isLive && oracle.stream == nil && oracle.accepted?.isComplete != true }
     private var silenceEnd: Int? { setting.rules.policy.idleTimeout.map { oracle.now + whole($0) } }
 
     // MARK: The beginning
@@ -85,7 +87,7 @@ extension ModelWorld {
             if let flight, flight.last != nil, var confirmed = oracle.accepted {
                 connect()
                 confirmed.fetchedAt = oracle.now
-                confirmed.isInvalidated = false
+                (confirmed.isInvalidated, confirmed.isComplete) = (false, false)
                 moment.isFetchEnded = true
                 acceptFetched(confirmed)
                 oracle.owesFetch = false
@@ -135,7 +137,13 @@ extension ModelWorld {
         guard let ended = oracle.stream else { return }
         let stood = ended.isConnected && .seconds(oracle.now - ended.connectedAt) >= setting.rules.policy.boundedInterval
         closeConnection()
-        guard let failure else { return oracle.stream = nil }
+        guard let failure else {
+            oracle.stream = nil
+            guard oracle.accepted != nil else { return }
+            oracle.accepted?.isComplete = true
+            oracle.revision += 1
+            return
+        }
         oracle.failure = ModelOracle.Failure(number: failure, holdsUntil: oracle.now + whole(setting.rules.policy.errorExpiry))
         let attempt = stood ? 1 : ended.attempt
         guard isWanted, attempt < setting.rules.policy.retry.attempts else {

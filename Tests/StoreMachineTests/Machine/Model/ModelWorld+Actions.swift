@@ -115,7 +115,8 @@ extension ModelWorld {
         case .join(forces: false), .arrive(.content), .arrive(.freshness):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
-            check(isAsked || !oracle.isValid(setting) || oracle.failure != nil, "C1", "a fetch although the content is valid")
+            let isDue = !oracle.isValid(setting) || oracle.failure != nil || (moment.event == .join(forces: false) && lacksStream)
+            check(isAsked || isDue, "C1", "a fetch although the content is valid")
         case .arrive(.prefetch):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "prefetches although a failure holds it off")

@@ -297,6 +297,7 @@ extension ModelOracle.Accepted {
         self.init(content: record.content, fetchedAt: Int(record.fetchedAt.timeIntervalSince1970))
         isInvalidated = record.isInvalidated
         isForbidden = record.freshness.storage == .forbidden
+        isComplete = record.fields.isComplete == true
         tag = record.validator?.entityTag.flatMap { Int($0) }
         (nextKey, prevKey) = (record.nextKey, record.prevKey)
         pages = record.pages

@@ -89,7 +89,7 @@ extension ModelWorld {
             check(flight != nil, "C16", "a trigger is lost")
         }
         if observers > 0, oracle.isKnown, moment.event == .join(forces: false) || moment.hasBecomeKnown, !moment.isUpdated {
-            let isServed = oracle.isValid(setting) && oracle.failure == nil || flight != nil || isWaiting
+            let isServed = oracle.isValid(setting) && oracle.failure == nil && !lacksStream || flight != nil || isWaiting
             check(isServed || oracle.isHeldOff, "C3", "an observer gets no fetch")
         }
         checkCancellations()

@@ -15,13 +15,13 @@
 /// }
 ///
 /// let prices = Store(
-///     cacher: MemoryCacher(expiry: .after(.zero)), fetcher: PriceFeed(api: api))
+///     cacher: MemoryCacher<String, Price>(), fetcher: PriceFeed(api: api))
 /// ```
 ///
 /// The store follows one stream for each key, however many observers and callers the key has. The stream runs while the key is observed,
 /// and for the grace period of ``StorePolicy/unwantedFetch`` after that. After a failure, the store connects again as
-/// ``StorePolicy/retry`` states. Valid content begins no stream: a feed without an end needs an expiry of zero. After a normal end, the
-/// store connects again for the first observer or caller without valid content, and for a trigger.
+/// ``StorePolicy/retry`` states. After a normal end, the content is complete: the store connects again when it has expired, or for a
+/// trigger.
 ///
 /// <doc:LiveData> explains streams, lost connections and saves.
 public protocol LiveFetcher<Param, Content>: Origin {
