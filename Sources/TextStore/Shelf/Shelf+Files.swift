@@ -170,7 +170,7 @@ extension Shelf {
                 // Another process has saved it. Until the verdict, the session keeps the whole set that it shows.
                 active = session.read { $0.held[identifier]?.active }
             } else {
-                if active == nil, verdicts[place.file] == nil { active = recordAnew(place, of: identifier) }
+                if active == nil { active = recordAnew(place, of: identifier) { $0.active[identifier] } }
                 if active == nil, pointer.active[identifier] != nil { damaged.insert(identifier) }
             }
         }
@@ -179,7 +179,9 @@ extension Shelf {
             if damaged.isEmpty { loaded[place.file] = nil } else { previous = record(place, of: identifier) }
         }
         // A text waits in one set at most, which may be that of a process with another group for the text.
-        let waiting = pointer.waiting(identifier).flatMap { record($0, of: identifier) }
+        let waiting = pointer.waiting(identifier).flatMap { place in
+            record(place, of: identifier) ?? recordAnew(place, of: identifier) { $0.waiting(identifier) }
+        }
         return SessionState.Held(
             active: active, previous: previous, waiting: waiting, group: pointer.groupsByText[identifier],
             floor: floors.texts[identifier], checked: pointer.checked[identifier])
@@ -198,17 +200,20 @@ extension Shelf {
         }
     }
 
-    /// Returns the active record after its file was not found, because another process may have replaced it meanwhile.
-    private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
+    /// Returns the active or waiting record after its file was not found, because another process may have replaced it meanwhile.
+    private func recordAnew(
+        _ place: Pointer.Place, of identifier: String, _ newest: (Pointer) -> Pointer.Place?
+    ) -> TextRecord? {
+        guard verdicts[place.file] == nil, unverified[place.file] == nil else { return nil }
         let count = faults.count
         // Without the lock, the text stays damaged, as reported above.
         return
             (try? locked { () throws(TextStoreError) in
                 catchUp()
-                guard pointer.active[identifier] != place else { return nil }
+                guard case let found = newest(pointer), found != place else { return nil }
                 // A switch removed the file, so the fault reported above is no fault.
                 if count > 0 { faults.remove(at: count - 1) }
-                return pointer.active[identifier].flatMap { record($0, of: identifier) }
+                return found.flatMap { record($0, of: identifier) }
             }) ?? nil
     }
 
