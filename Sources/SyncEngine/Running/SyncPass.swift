@@ -80,8 +80,11 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             try await download(plan)
         }
         // A removed item may be the previous form of a failed one. Moves that became downloads have added their old items to the removals.
-        if mayRemove(despite: board.report.failures.count) {
-            try await removeAll(plan.removals.dropFirst(plan.removesFirst ? removals.count : 0))
+        // The safety gate has not counted these, so they stay after any failure.
+        let failureCount = board.report.failures.count
+        if mayRemove(despite: failureCount) {
+            let gone = failureCount == 0 ? plan.removals[...] : removals[...]
+            try await removeAll(gone.dropFirst(plan.removesFirst ? removals.count : 0))
         }
         // A new link may have the name of a removed file. A failed item, such as a file that was not moved, has nothing to change.
         let failed = Set(board.report.failures.lazy.map(\.key))

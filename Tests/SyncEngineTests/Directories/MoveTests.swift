@@ -127,6 +127,18 @@ struct MoveTests {
         #expect(try parts(bench).isEmpty)
     }
 
+    @Test func `S3, S5, S20: a file that was neither moved nor downloaded keeps its old name, even despite failures`() async throws {
+        let bench = try await DirectoryBench(Dictionary(uniqueKeysWithValues: (0..<30).map { ("old/\($0)", "content \($0)") })).synced()
+        bench.publish(Dictionary(uniqueKeysWithValues: (0..<30).map { ("new/\($0)", "content \($0)") }))
+        bench.onStep { if case .holds = $0 { throw diskError(.EPERM) } }
+        bench.origin.withLock { $0.onTransfer = { _ in throw Trouble.lasting } }
+        let options = SyncOptions(stopsOnError: false, removalCondition: .despiteFailures, retry: .never)
+        let error = await syncError { try await OneWaySynchronizer(processor: bench.target(), options: options).sync() }
+        #expect(error?.code == .incomplete)
+        #expect((error?.report?.removedCount, error?.report?.pendingRemovals.count) == (0, 30))
+        #expect(try bench.files.count == 30)
+    }
+
     @Test func `S20: a disk that is full before a move ends the pass, and the next pass moves`() async throws {
         let bench = try await DirectoryBench(["a": "1", "b": "2", "z": "z"]).synced()
         bench.origin.withLock { ($0.contents, $0.transfers) = (["b": "1", "a": "2", "z": "z"], []) }
