@@ -77,6 +77,7 @@ struct Options {
             case "--pages": pages = try number(of: argument)
             case "--middle": middle = try number(of: argument)
             case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            case "": throw Mistake(description: "the organization is empty")
             default: organization = argument
             }
         }

@@ -48,9 +48,9 @@ struct Options {
                                that are killed; checks the result; the default
           --offline            the origin is down
           --lenient            the origin accepts stars for archived repositories
-          --slow <seconds>     the origin takes that long to respond
+          --slow <seconds>     the origin takes that long to respond, 1 to 3600
           --forgetful          the origin ignores the idempotency key
-          --wait <seconds>     waits that long for the origin; default 5
+          --wait <seconds>     waits that long for the origin, 1 to 3600; default 5
           --origin <url>       the address of another program's origin
           --directory <path>   the directory of the list, the outbox and the origin;
                                default \(defaultDirectory.path(percentEncoded: false))

@@ -146,7 +146,7 @@ public struct Created<Key: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The identifier that the origin has assigned.
     public var key: Key
 
-    /// The content that the origin responded with; `nil` keeps the content that the store shows.
+    /// The content that the origin responded with; `nil` keeps the content that the store shows, with any temporary key inside it.
     public var content: Content?
 
     /// Creates a result.

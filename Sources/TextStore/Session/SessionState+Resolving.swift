@@ -19,7 +19,7 @@ extension SessionState {
         }
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
-        let reason = failure(of: identifier) ?? bundleFaults[identifier]
+        let reason = failure(of: identifier) ?? earlierFailure(of: identifier) ?? bundleFaults[identifier]
         let delivery =
             held[identifier]?.waiting == nil ? "the origin has not delivered it" : "the origin's text waits for its activation"
         return .missing(
@@ -62,16 +62,20 @@ extension SessionState {
         let (identifier, _) = shown(identifier)
         if let date = manifestExpired(at: now), manifest?.entries[identifier] != nil { return .expiredManifest(date) }
         if let doubt = doubt(of: identifier) { return doubt }
-        if versionSource?.remoteFile != nil, let record = manifestRecord, record.failures > 0, let checkedAt = record.attemptedAt {
-            return TextStoreError(
-                .checkedRecently, identifier: identifier,
-                "cannot confirm the text: the last check, at \(checkedAt.formatted(.iso8601)), failed; call refresh() to check now")
-        }
+        if let failure = earlierFailure(of: identifier) { return failure }
         guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier, until: now) else { return nil }
         guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
         return TextStoreError(
             .checkedRecently, identifier: identifier,
             "cannot confirm the text: the origin was last checked at \(checkedAt.formatted(.iso8601)); call refresh() to check now")
+    }
+
+    /// Returns that the last check failed, perhaps in an earlier process.
+    private func earlierFailure(of identifier: String) -> TextStoreError? {
+        guard versionSource?.remoteFile != nil, let last = manifestRecord, last.failures > 0, let end = last.attemptedAt else { return nil }
+        return TextStoreError(
+            .checkedRecently, identifier: identifier,
+            "cannot confirm the text: the last check, at \(end.formatted(.iso8601)), failed; call refresh() to check now")
     }
 
     /// Returns the time of the last check for a text; `nil` if the text has no origin.

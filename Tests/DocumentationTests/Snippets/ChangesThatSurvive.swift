@@ -16,11 +16,7 @@ private struct Memo: Codable, Sendable, Equatable {
     var text: String
 }
 
-private struct CreateMemo: Command {
-    static let name = "create-memo"
-    var id: String
-    var text: String
-}
+//: ChangesThatSurvive.md: struct CreateMemo
 
 private struct Comment: Command {
     static let name = "comment"
@@ -134,8 +130,9 @@ struct ChangesThatSurviveTests {
         let memos = Store<String, Memo>(cacher: MemoryCacher()) { _ in throw Offline() }
         let api = MemosAPI()
         //: ChangesThatSurvive.md: await outbox.register(CreateMemo
-        let id = UUID().uuidString
-        try await outbox.submit(CreateMemo(id: id, text: "milk"))
+        let command = CreateMemo(text: "milk")
+        let id = command.id
+        try await outbox.submit(command)
         #expect(try await memos[id].requireData() == Memo(text: "milk"))
         outbox.start()
         #expect(await outbox.drain(until: .seconds(600)) == .drained)

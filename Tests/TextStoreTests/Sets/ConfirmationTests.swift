@@ -176,6 +176,17 @@ struct ConfirmationTests {
         #expect(bench.origin.requests(to: "/versions.json").count == 2)
     }
 
+    @Test func `T17: the error for a missing text names a check that failed before the start`() async throws {
+        bench.origin.on(.get, "/versions.json") { _ in .status(503) }
+        for code in [TextStoreError.Code.unexpectedStatus, .checkedRecently] {
+            let store = try bench.store(bundle: bench.bundle([:]))
+            try await bench.start(store)
+            let error = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("eula"), awaiting: patient) }
+            #expect(error?.code == .notAvailable && (error?.underlyingError as? TextStoreError)?.code == code)
+        }
+        #expect(bench.origin.requests(to: "/versions.json").count == 1)
+    }
+
     @Test func `T17: a text with another digest than the newest manifest's is stale`() async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"1.0.0","sha256":"\#(sha256("Corrected terms 1"))"}}}"#)
         bench.origin.on(.get, "/eula.txt") { _ in .status(503) }
