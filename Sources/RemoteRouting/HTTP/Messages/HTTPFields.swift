@@ -87,7 +87,7 @@ extension String {
     /// Whether the text is a field value: no control byte except tab, no whitespace at either end (RFC 9110 §5.5).
     var isFieldValue: Bool {
         guard let first = utf8.first, let last = utf8.last else { return true }
-        return !first.isBlank && !last.isBlank && utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
+        return !first.isBlank && !last.isBlank && utf8.allSatisfy { $0 == 0x09 || !$0.isControl }
     }
 }
 

@@ -31,7 +31,7 @@ package enum RFC3339 {
         var rest: ArraySlice<UInt8>
 
         mutating func number(_ count: Int) -> Int? {
-            guard rest.count >= count, rest.prefix(count).allSatisfy({ $0 &- 0x30 <= 9 }) else { return nil }
+            guard rest.count >= count, rest.prefix(count).allSatisfy(\.isDigit) else { return nil }
             defer { rest = rest.dropFirst(count) }
             return rest.prefix(count).reduce(0) { $0 * 10 + Int($1 - 0x30) }
         }
@@ -45,7 +45,7 @@ package enum RFC3339 {
         /// Reads a fraction of a second, 0 without one; `nil` for a point without digits.
         mutating func fraction() -> Double? {
             guard skip(".") else { return 0 }
-            let digits = rest.prefix { $0 &- 0x30 <= 9 }
+            let digits = rest.prefix(while: \.isDigit)
             guard !digits.isEmpty else { return nil }
             rest = rest.dropFirst(digits.count)
             return digits.reversed().reduce(0) { ($0 + Double($1 - 0x30)) / 10 }

@@ -49,7 +49,7 @@ extension Exchange {
     func nextPiece() async throws(TransportFailure) -> Data? {
         while true {
             var resume: (@Sendable () -> Void)?
-            let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+            let now = now
             let step = try state.withLock { state throws(TransportFailure) -> Data?? in
                 if let data = try state.buffer.take() {
                     if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
@@ -72,7 +72,7 @@ extension Exchange {
 
     /// Waits for the end and returns the unread rest of the body.
     func collect() async throws(TransportFailure) -> Data {
-        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        let now = now
         let resume = state.withLock { state in
             state.wantsWhole = true
             return unpause(&state, at: now)

@@ -90,6 +90,9 @@ public final class Exchange: Sendable {
 
     package var isOver: Bool { state.withLock(\.isOver) }
 
+    /// The time for the deadlines; a source that enforces them needs none.
+    var now: MonotonicInstant { source.keepsDeadlines ? .distantPast : limits.time.now }
+
     /// Checks whether the request may be sent; ends the exchange if the task was canceled or a deadline has passed.
     ///
     /// Call this right before sending.
@@ -97,14 +100,10 @@ public final class Exchange: Sendable {
     /// - Returns: Whether to send the request.
     public func mayBegin() -> Bool {
         if Task.isCancelled { stop(.cancelled.beforeSending) }
-        if source.keepsDeadlines {
-            if let deadline = limits.deadline, deadline <= limits.time.now {
-                stop(TransportFailure(Deadlines.Part.overall, limits).beforeSending)
-            }
-        } else {
-            let next = state.withLock(\.deadlines.next)
-            if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits).beforeSending) }
-        }
+        // A source that enforces the deadlines counts its own from the submission.
+        let next: (instant: MonotonicInstant, part: Deadlines.Part)? =
+            source.keepsDeadlines ? limits.deadline.map { ($0, .overall) } : state.withLock(\.deadlines.next)
+        if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits).beforeSending) }
         return !isOver
     }
 
@@ -153,7 +152,7 @@ public final class Exchange: Sendable {
     ///
     /// - Returns: Whether the reader is behind, so that the source pauses until the action of ``onResume(_:)`` runs.
     func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: ExchangeMetrics? = nil) -> Bool {
-        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        let now = now
         let failure = head.flatMap { Exchange.fault(of: $0) }
         var isBehind = false
         apply { state in

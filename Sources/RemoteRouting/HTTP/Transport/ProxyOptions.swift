@@ -198,7 +198,7 @@ extension ProxyOptions.Server {
             return "the proxy's host is not a plain name or address, or its port is invalid; pass the name, port and user separately"
         }
         let (user, password) = (credentials?.user ?? "", credentials?.password ?? "")
-        if (user + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
+        if (user + password).utf8.contains(where: \.isControl) {
             return "the proxy's credentials contain a control character, which cannot be sent; remove it"
         }
         switch scheme {

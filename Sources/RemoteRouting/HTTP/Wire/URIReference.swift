@@ -11,24 +11,24 @@ package struct URIReference: Hashable, Sendable {
         // Splits by Unicode scalars, because a combining accent after a delimiter would hide it from `Character`.
         var rest = text.unicodeScalars[...]
         if let hash = rest.firstIndex(of: "#") {
-            fragment = String(String.UnicodeScalarView(rest[rest.index(after: hash)...]))
+            fragment = String(rest[rest.index(after: hash)...])
             rest = rest[..<hash]
         }
         if let mark = rest.firstIndex(of: "?") {
-            query = String(String.UnicodeScalarView(rest[rest.index(after: mark)...]))
+            query = String(rest[rest.index(after: mark)...])
             rest = rest[..<mark]
         }
         if let colon = rest.firstIndex(of: ":"), URIReference.isScheme(rest[..<colon]) {
-            scheme = String(String.UnicodeScalarView(rest[..<colon]))
+            scheme = String(rest[..<colon])
             rest = rest[rest.index(after: colon)...]
         }
         if rest.starts(with: "//".unicodeScalars) {
             rest = rest.dropFirst(2)
             let slash = rest.firstIndex(of: "/") ?? rest.endIndex
-            authority = String(String.UnicodeScalarView(rest[..<slash]))
+            authority = String(rest[..<slash])
             rest = rest[slash...]
         }
-        path = String(String.UnicodeScalarView(rest))
+        path = String(rest)
     }
 
     /// Resolves the reference against a base (RFC 3986 §5.2.2); `nil` if neither is absolute.

@@ -10,7 +10,7 @@ package enum WebAddress {
     ///
     /// - Returns: An http or https address with a lowercase scheme and without a fragment; `nil` if the reference leads to no such address.
     package static func resolve(_ reference: String, from base: URL?) -> URL? {
-        guard !reference.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }),
+        guard !reference.utf8.contains(where: \.isControl),
             let first = reference.utf8.firstIndex(where: { $0 != 0x20 }), let last = reference.utf8.lastIndex(where: { $0 != 0x20 }),
             var target = URIReference(String(reference[first...last])).resolved(against: URIReference(base?.absoluteString ?? "")),
             let scheme = target.scheme?.lowercased(), scheme == "http" || scheme == "https",

@@ -71,7 +71,7 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 guard machine.read({ !$0.isClosed }) else { throw StoreError.closedCredential }
                 // The place may have the credential of a later sign-in.
                 guard signIns.withLock({ $0.kept < number }) else { return }
-                try await place?.save(credential, at: .system)
+                try await place?.save(credential)
                 signIns.withLock { $0.kept = number }
             }
         }.value

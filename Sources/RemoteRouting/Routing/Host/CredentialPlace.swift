@@ -18,8 +18,8 @@ struct CredentialPlace<Credential: Sendable>: Sendable {
         return outdated.current.map { isSame(kept, $0) } == true ? nil : kept
     }
 
-    func save(_ credential: Credential, at host: any TimeSource) async throws {
-        try await cacher.save(CacheRecord(content: credential, fetchedAt: host.date), param: name)
+    func save(_ credential: Credential) async throws {
+        try await cacher.save(CacheRecord(content: credential, fetchedAt: SystemTime().date), param: name)
     }
 
     func remove() async throws {

@@ -29,7 +29,7 @@ enum SetCookieParser {
     /// Parses a line; returns `nil` if it has a control character, has neither name nor value, or exceeds ``pairLimit``.
     static func parse(_ line: String) -> SetCookie? {
         let bytes = line[...].utf8
-        guard bytes.allSatisfy({ $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }) else { return nil }
+        guard bytes.allSatisfy({ $0 == 0x09 || !$0.isControl }) else { return nil }
         let (pair, attributes) = divide(bytes, at: UInt8(ascii: ";"))
         var (name, value) = divide(pair, at: UInt8(ascii: "="))
         if value == nil { (name, value) = (pair.prefix(0), pair) }
