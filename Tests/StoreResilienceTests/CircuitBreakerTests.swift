@@ -20,11 +20,15 @@ private struct Guarded {
     func fetch(_ key: Int = 1) async throws { _ = try await fetcher.respond(to: .content(key, revalidating: nil)) }
 
     /// Lets fetches end with these errors; `nil` is a success.
-    func end(_ errors: (any Error)?...) async {
+    ///
+    /// - Returns: The state of the breaker after the last of them.
+    @discardableResult
+    func end(_ errors: (any Error)?...) async -> CircuitBreaker.State {
         for error in errors {
             script.enqueue(error.map { .failure($0) } ?? .success(1))
             _ = try? await fetch()
         }
+        return breaker.state
     }
 
     /// Opens the breaker, and waits until a trial may begin.
@@ -32,16 +36,26 @@ private struct Guarded {
         await end(Offline(), Offline(), Offline())
         time.advance(by: .seconds(30))
     }
+
+    /// Begins a trial, which is attempt 4, and another one after the hold time of the first, which is attempt 5.
+    func heldTrials() async throws -> (first: Task<Void, any Error>, second: Task<Void, any Error>) {
+        await openAndHold()
+        script.hold()
+        let first = Task { try await fetch() }
+        try await script.started(count: 4)
+        time.advance(by: .seconds(30))
+        let second = Task { try await fetch() }
+        try await script.started(count: 5)
+        return (first, second)
+    }
 }
 
 @Suite(.timeLimit(.minutes(hangMinutes)))
 struct CircuitBreakerTests {
     @Test func `C20: failures in a row open the breaker, and it refuses every key at once`() async throws {
         let test = Guarded()
-        await test.end(Offline(), Offline())
-        #expect(test.breaker.state == .closed)
-        await test.end(Offline())
-        #expect(test.breaker.state == .open)
+        #expect(await test.end(Offline(), Offline()) == .closed)
+        #expect(await test.end(Offline()) == .open)
         test.time.advance(by: .seconds(12))
         for key in 1...1_000 {
             let error = await #expect(throws: FetchError.self) { try await test.fetch(key) }
@@ -54,13 +68,10 @@ struct CircuitBreakerTests {
         let test = Guarded()
         await test.end(Offline(), Offline())
         test.time.advance(by: .seconds(10) + .nanoseconds(1))
-        await test.end(Offline(), Offline())
-        #expect(test.breaker.state == .closed)
-        await test.end(nil, Offline(), Offline())
-        #expect(test.breaker.state == .closed)
+        #expect(await test.end(Offline(), Offline()) == .closed)
+        #expect(await test.end(nil, Offline(), Offline()) == .closed)
         test.time.advance(by: .seconds(10))
-        await test.end(Offline())
-        #expect(test.breaker.state == .open)
+        #expect(await test.end(Offline()) == .open)
     }
 
     @Test func `C20: a permanent failure is about its key and does not count, and neither do a cancellation and a refusal`() async throws {
@@ -70,8 +81,7 @@ struct CircuitBreakerTests {
         let others: [any Error] = [CancellationError(), FetchError(.failedRecently, "a memory below"), StoreError(.closed, "signed out")]
         for error in others + others + others { await test.end(error) }
         #expect(test.breaker.state == .closed)
-        await test.end(Advising(failureKind: .fatal))
-        #expect(test.breaker.state == .open)
+        #expect(await test.end(Advising(failureKind: .fatal)) == .open)
     }
 
     @Test func `C20: a permanent failure that allows stale content, such as status 500, counts as an outage`() async throws {
@@ -81,8 +91,7 @@ struct CircuitBreakerTests {
         let error = await #expect(throws: FetchError.self) { try await test.fetch(2) }
         #expect(error?.failureKind == .transient && error?.allowsStale == true && error?.retryAfter == .seconds(30))
         test.time.advance(by: .seconds(30))
-        await test.end(Advising(failureKind: .permanent, allowsStale: true))
-        #expect(test.breaker.state == .open)
+        #expect(await test.end(Advising(failureKind: .permanent, allowsStale: true)) == .open)
     }
 
     @Test(arguments: [ScriptedCancellation.honored, .ignored], [false, true])
@@ -150,37 +159,31 @@ struct CircuitBreakerTests {
         test.script.release()
         try await trial.value
         #expect(test.breaker.state == .closed)
-        await test.end(Offline(), Offline())
-        #expect(test.breaker.state == .closed)
+        #expect(await test.end(Offline(), Offline()) == .closed)
     }
 
     @Test func `C20: a permanent failure of the trial closes the breaker, because the origin responds`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        await test.end(Advising(failureKind: .permanent, allowsStale: false))
-        #expect(test.breaker.state == .closed)
+        #expect(await test.end(Advising(failureKind: .permanent, allowsStale: false)) == .closed)
     }
 
     @Test func `C20: a failed trial opens the breaker for the hold time again`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        await test.end(Advising(failureKind: .fatal))
-        #expect(test.breaker.state == .open)
+        #expect(await test.end(Advising(failureKind: .fatal)) == .open)
         test.time.advance(by: .seconds(29))
         let error = await #expect(throws: FetchError.self) { try await test.fetch() }
         #expect(error?.underlyingError is Advising && error?.retryAfter == .seconds(1))
         test.time.advance(by: .seconds(1))
-        await test.end(nil)
-        #expect(test.breaker.state == .closed)
+        #expect(await test.end(nil) == .closed)
     }
 
     @Test func `C20: a canceled trial leaves its place to the next fetch`() async throws {
         let test = Guarded()
         await test.openAndHold()
-        await test.end(CancellationError())
-        #expect(test.breaker.state == .halfOpen)
-        await test.end(nil)
-        #expect(test.breaker.state == .closed)
+        #expect(await test.end(CancellationError()) == .halfOpen)
+        #expect(await test.end(nil) == .closed)
     }
 
     @Test(arguments: [1, 2]) func `C20: a trial may wait for fetches of the same origin`(depth: Int) async throws {
@@ -219,13 +222,7 @@ struct CircuitBreakerTests {
 
     @Test func `C20: a trial that does not end leaves its place after the hold time`() async throws {
         let test = Guarded()
-        await test.openAndHold()
-        test.script.hold()
-        let first = Task { try await test.fetch() }
-        try await test.script.started(count: 4)
-        test.time.advance(by: .seconds(30))
-        let second = Task { try await test.fetch() }
-        try await test.script.started(count: 5)
+        let (first, second) = try await test.heldTrials()
         // The first trial is outdated.
         try await test.script.answer(4, with: .failure(Offline()))
         _ = await first.result
@@ -238,13 +235,7 @@ struct CircuitBreakerTests {
     @Test(arguments: [nil, Advising(failureKind: .permanent, allowsStale: false) as (any Error)?])
     func `C20: a response to a trial closes the breaker even after another trial has begun`(_ error: (any Error)?) async throws {
         let test = Guarded()
-        await test.openAndHold()
-        test.script.hold()
-        let first = Task { try await test.fetch() }
-        try await test.script.started(count: 4)
-        test.time.advance(by: .seconds(30))
-        let second = Task { try await test.fetch() }
-        try await test.script.started(count: 5)
+        let (first, second) = try await test.heldTrials()
         try await test.script.answer(4, with: error.map { .failure($0) } ?? .success(1))
         _ = await first.result
         #expect(test.breaker.state == .closed)
