@@ -95,9 +95,9 @@ struct UnsavedChangeTests {
         cacher.announceGap()
         cacher.release()
         await invalidation
-        // The content that was fetched before the newer record was known may not replace it.
-        try await until("a later content of the origin replaces it") { cacher.content(1) == 3 }
-        try await until("the observer sees that content") { observer.states.last?.content == 3 }
+        // The content that was fetched before the newer record was known may not replace it. The gap may drop a fetch once more.
+        try await until("a later content of the origin replaces it") { [3, 4].contains(cacher.content(1)) }
+        try await until("the observer sees that content") { [3, 4].contains(observer.states.last?.content) }
     }
 
     @Test func `D8: an invalidation of a record that could not be read during an outage is made after it`() async throws {
