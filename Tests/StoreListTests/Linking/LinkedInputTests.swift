@@ -152,6 +152,34 @@ struct LinkedInputTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `E1: observers see a change through content that is idle in memory`(_ isSaved: Bool) async throws {
+        func store<Key: Hashable & Sendable, Content: Sendable>(
+            _ links: [EntityLink<Content>], _ fetch: @escaping @Sendable (Key) -> Content
+        ) -> Store<Key, Content> {
+            guard isSaved else { return Store(cacher: MemoryCacher(), links: links, time: world.time, fetch: fetch) }
+            return Store(cacher: TieredCacher(over: GatedCacher<Key, Content>()), links: links, time: world.time, fetch: fetch)
+        }
+        let writers = store([]) { (id: String) in Writer(id: id) }
+        let news = store([.value(at: \.writer, of: writers)]) { (id: Int) in News(id: id, writer: Writer(id: "ada")) }
+        let feed = store([.elements(of: news)]) { (_: String) in [News(id: 1, writer: Writer(id: "ada"))] }
+        _ = try await writers["ada"].requireData()
+        _ = try await news[1].requireData()
+        let observer = try await observeCompleted(feed["home"].publish())
+        try await writers["ada"].mutate {
+            $0.name = "Countess"
+        } perform: {
+            try await observer.next { $0.content?.first?.writer.name == "Countess" }
+        }
+        await writers["ada"].update(Writer(id: "ada", name: "Lovelace"))
+        try await observer.next { $0.content?.first?.writer.name == "Lovelace" }
+    }
+
+    private struct News: Identifiable, Hashable, Sendable {
+        var id: Int
+        var writer: Writer
+    }
+
     @Test func `E10: places inside the values of another link move with them`() async throws {
         let (writers, stories, feed) = await storesOfStories()
         let observer = RecordingObserver(feed["home"].publish())

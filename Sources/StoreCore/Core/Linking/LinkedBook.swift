@@ -179,8 +179,11 @@ extension KeyMachine {
     mutating func entitiesChanged(_ transition: inout Transition) {
         guard let layer = transition.links, book.held != nil else { return }
         let isNew = book.linked?.value.stamp ?? 0 == 0
+        let number = book.contentNumber
         let outcome = layer.settle(&book, nil, isNew: isNew)
         show(outcome, &transition)
+        // Idle content from memory is built anew for each reader. Its pending changes are no change of it, or every look would cause another.
+        if isNew, !outcome.contains(.accepted) { book.contentNumber = number }
         if !outcome.isEmpty { endTransition(&transition) }
     }
 

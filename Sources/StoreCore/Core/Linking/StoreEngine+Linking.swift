@@ -95,8 +95,10 @@ extension StoreEngine {
             // A list is saved with the change, and content that others show passes it on.
             let isFollowed = state.links?.followers.isEmpty == false
             let isEager = mark.isRead || backing != nil || isFollowed
-            // The rows of keys without content show the entities inside them as well.
-            if isFollowed, !clocks.rows.withLock({ $0.isEmpty }) { effects.marks.append(LinkMark(engine: self, key: nil, isRead: false)) }
+            // Idle content in memory and the rows of keys without content show the entities inside them as well.
+            if isFollowed, front != nil || !clocks.rows.withLock({ $0.isEmpty }) {
+                effects.marks.append(LinkMark(engine: self, key: nil, isRead: false))
+            }
             for key in state.live.values {
                 guard mark.key.map({ key.value.shows($0, of: mark.engine, links) }) ?? key.value.isOutdated(links) else { continue }
                 if isEager || !key.value.mark(&effects.observers) { take(key, &state, &effects) { _, _ in } }
