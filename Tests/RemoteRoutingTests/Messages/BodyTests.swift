@@ -25,10 +25,12 @@ struct BodyTests {
         #expect(encoded.type == .json)
     }
 
-    @Test func `a duplicate name in a JSON object is refused`() {
+    @Test func `a duplicate name in a JSON object is refused, unlike another Unicode form of it`() throws {
         #expect(code(.json(fields: ["a": 1, "b": 2, "a": 3])) == .unsupportedShape)
         #expect(code(.json(fields: ["a": 1, "b": ["a": 2] as Parameters])) == nil)
         #expect(code(.json(fields: ["a": nil, "a": 3])) == nil)
+        let encoded = try encoder.encode(.json(fields: ["\u{E9}": 1, "e\u{301}": 2]))
+        #expect(try bytes(of: encoded.body) == Data("{\"\u{E9}\":1,\"e\u{301}\":2}".utf8))
     }
 
     private struct Broken: Encodable { var secret = Double.nan }

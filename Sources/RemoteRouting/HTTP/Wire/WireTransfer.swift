@@ -211,7 +211,8 @@ final class WireTransfer {
 
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         // 52: libcurl counts only the bytes after the head of a 101.
-        let code = head?.status == 101 || code == 52 && isUpgraded ? 0 : code
+        // It reports no failure if a connection ends within a head, or after an interim response.
+        let code = head?.status == 101 || code == 52 && isUpgraded ? 0 : code == 0 && !hasHead ? 52 : code
         var failure = code == 0 && self.failure == nil ? nil : explain(code)
         // An unsafe request never begins on a used connection if the library cannot ask, so without a connection nothing was sent.
         let isUnconnected = !hasSent && !request.message.mayRepeat && WireTransfer.unconnected.contains(code)

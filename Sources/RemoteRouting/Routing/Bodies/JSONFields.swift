@@ -13,11 +13,12 @@ struct JSONFields {
     }
 
     private func write(_ fields: Parameters, at path: String?, to output: inout [UInt8]) throws(RouteFault) {
-        var seen: Set<String> = []
+        // By bytes, because a `String` equals its other Unicode forms, which are other names in JSON.
+        var seen: Set<[UInt8]> = []
         output.append(UInt8(ascii: "{"))
         for field in fields.elements where field.value != .absent {
             let name = path.map { "\($0).\(field.name)" } ?? field.name
-            guard seen.insert(field.name).inserted else {
+            guard seen.insert(Array(field.name.utf8)).inserted else {
                 throw RouteFault(
                     .unsupportedShape, in: "parameter \(name)", "it occurs twice in one JSON object, where names are unique; use a list")
             }

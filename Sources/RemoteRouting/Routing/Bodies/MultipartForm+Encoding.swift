@@ -12,7 +12,7 @@ extension MultipartForm {
         return EncodedBody(body: try Piece.body(of: pieces), type: .multipartFormData.with("boundary", boundary))
     }
 
-    /// Draws a boundary of 190 random bits, which no part can contain by design and no part in memory contains.
+    /// Draws a boundary of 190 random bits, which no other text contains by chance; parts of `Data` are searched for it.
     private func freeBoundary() -> String {
         let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         while true {

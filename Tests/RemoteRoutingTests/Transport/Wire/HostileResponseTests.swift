@@ -101,6 +101,19 @@ struct HostileResponseTests {
         #expect(response.metrics == nil)
     }
 
+    @Test(arguments: ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Len", "HTTP/1.1 103 Early Hints\r\n\r\n"])
+    func `W2, H7: a connection that ends within a head, or after an interim response, is lost`(_ beginning: String) async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send(connection.number == 3 ? "HTTP/1.1 204 No Content\r\n\r\n" : beginning)
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.random = { 0 } }
+        let lost = try await remoteError { try await host.send(Route(path: "/x", method: .post)) }
+        #expect(lost.code == .connectionLost && lost.mayHaveArrived, "\(lost)")
+        let response = try await host.dataResponse(for: Route(path: "/x"))
+        #expect(response.status == 204 && response.attempts == 2 && server.acceptedConnections == 3)
+    }
+
     @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
     func `W7: a body truncated at any byte is an error`(_ framing: LoopbackOrigin.Response.Framing) async throws {
         let count = framing == .length ? 10 : 10 + 4 * 5 + 5 + 2
