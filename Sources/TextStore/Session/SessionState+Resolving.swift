@@ -70,7 +70,7 @@ extension SessionState {
             "cannot confirm the text: the origin was last checked at \(checkedAt.formatted(.iso8601)); call refresh() to check now")
     }
 
-    /// Returns that the last check failed, perhaps in an earlier process.
+    /// Returns the error of the last check if it failed, perhaps in an earlier process.
     private func earlierFailure(of identifier: String) -> TextStoreError? {
         guard versionSource?.remoteFile != nil, let last = manifestRecord, last.failures > 0, let end = last.attemptedAt else { return nil }
         return TextStoreError(

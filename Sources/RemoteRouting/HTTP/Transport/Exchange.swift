@@ -100,7 +100,7 @@ public final class Exchange: Sendable {
     /// - Returns: Whether to send the request.
     public func mayBegin() -> Bool {
         if Task.isCancelled { stop(.cancelled.beforeSending) }
-        // A source that enforces the deadlines counts its own from the submission.
+        // Before a source that enforces the deadlines begins, only the overall one can have passed.
         let next: (instant: MonotonicInstant, part: Deadlines.Part)? =
             source.keepsDeadlines ? limits.deadline.map { ($0, .overall) } : state.withLock(\.deadlines.next)
         if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits).beforeSending) }

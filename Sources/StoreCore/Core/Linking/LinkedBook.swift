@@ -182,7 +182,7 @@ extension KeyMachine {
         let number = book.contentNumber
         let outcome = layer.settle(&book, nil, isNew: isNew)
         show(outcome, &transition)
-        // Idle content from memory is built anew for each reader. Its pending changes are no change of it, or every look would cause another.
+        // Idle content from memory is built anew for each reader. Its pending changes do not count as a change, or every look would cause one.
         if isNew, !outcome.contains(.accepted) { book.contentNumber = number }
         if !outcome.isEmpty { endTransition(&transition) }
     }
