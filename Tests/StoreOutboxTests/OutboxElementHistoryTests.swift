@@ -21,20 +21,20 @@ private struct Like: Command, Hashable {
 private struct Setting: CustomTestStringConvertible, Sendable {
     /// Whether the rows of lists are entities of a store. Otherwise the command changes that store as well.
     var isLinked = false
-    /// Whether the command changes lists only.
+    /// Whether the command changes lists only. Linked rows have no content then, except that of the lists.
     var listsOnly = false
     var responds = false
     /// Whether two lanes deliver the commands of one row.
     var hasLanes = false
 
     var testDescription: String {
-        (isLinked ? "linked rows" : listsOnly ? "lists" : "lists and rows") + (responds ? ", with responses" : "")
-            + (hasLanes ? ", two lanes" : "")
+        let places = isLinked ? "linked rows" + (listsOnly ? " without content" : "") : listsOnly ? "lists" : "lists and rows"
+        return places + (responds ? ", with responses" : "") + (hasLanes ? ", two lanes" : "")
     }
 
     static let all = [false, true].flatMap { responds in
         [false, true].flatMap { hasLanes in
-            [(true, false), (false, true), (false, false)].map { isLinked, listsOnly in
+            [(true, false), (true, true), (false, true), (false, false)].map { isLinked, listsOnly in
                 Setting(isLinked: isLinked, listsOnly: listsOnly, responds: responds, hasLanes: hasLanes)
             }
         }
@@ -255,14 +255,31 @@ struct OutboxElementHistoryTests {
     fileprivate func `O7, O18: each place shows what the origin has performed and what is pending, through random histories`(
         _ setting: Setting
     ) async throws {
-        for seed in seeds(20 as UInt64, quick: 2, sanitized: 1) {
-            let history = try ElementHistory(setting, seed: seed)
-            do {
-                try await history.run()
-            } catch {
-                Issue.record("seed \(seed): \(error)\n\(history.steps.joined(separator: "\n"))")
-                break
-            }
+        for seed in seeds(20 as UInt64, quick: 2, sanitized: 1) { guard try await holds(setting, seed) else { break } }
+    }
+
+    /// The histories that have shown a change twice, or not at all: an entity whose row brings a change that waits for another one of its
+    /// row, before and after a restart, and a list that lacks such a change while another one has it.
+    @Test(
+        arguments: zip(
+            [
+                Setting(isLinked: true, listsOnly: true, hasLanes: true), Setting(isLinked: true, hasLanes: true),
+                Setting(listsOnly: true, responds: true, hasLanes: true),
+            ], [19 as UInt64, 118, 51]))
+    fileprivate func `O7, O18: each place shows what the origin has performed and what is pending, through histories that once failed`(
+        _ setting: Setting, seed: UInt64
+    ) async throws {
+        _ = try await holds(setting, seed)
+    }
+
+    private func holds(_ setting: Setting, _ seed: UInt64) async throws -> Bool {
+        let history = try ElementHistory(setting, seed: seed)
+        do {
+            try await history.run()
+            return true
+        } catch {
+            Issue.record("seed \(seed): \(error)\n\(history.steps.joined(separator: "\n"))")
+            return false
         }
     }
 }

@@ -74,9 +74,10 @@ extension KeyMachine {
         for command in commands where !book.foldedCommands.contains(command.mark.id) {
             let position = place(of: command.mark)
             isAppended = isAppended && position == book.patches.endIndex
-            let patch = Patch(
+            var patch = Patch(
                 id: transition.tickets.next(), isConfirmed: command.isDelivered, delivered: command.delivered, command: command.mark,
                 elements: command.elements, apply: command.apply)
+            if command.isDelivered, transition.links != nil { patch.shown = transition.stamp() }
             book.patches.insert(patch, at: position)
         }
         let hasDelivered = commands.contains(where: \.isDelivered)

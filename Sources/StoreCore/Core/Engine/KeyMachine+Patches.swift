@@ -6,6 +6,8 @@ struct Patch<Content: Sendable>: Sendable {
     var isConfirmed = false
     /// The stamp of the confirmation in a store with links; unknown for commands of an earlier process.
     var confirmed = Stamp.max
+    /// The stamp of the moment when a command of an earlier process was shown as delivered.
+    var shown = Stamp.max
     /// The stamp of a command's change beside its own content; `nil` for that of the fold.
     var delivered: Stamp?
     /// Whether a page was added after this change, so that the mutation's response may lack it.

@@ -288,6 +288,8 @@ extension StoreEngine {
     }
 
     /// Reads a list, and calls a function if it has the element of a command; the list stays live until the function returns.
+    ///
+    /// A list that contains the change already does not count while an earlier command may keep other lists from getting it.
     package func readList(_ param: BoxedKey, ifItHasElementOf id: UUID, _ body: @Sendable () async -> Void) async {
         let holder = nextID()
         defer { release(holder, of: param) }
@@ -296,7 +298,7 @@ extension StoreEngine {
             guard let command = state.elementCommands[id], let list = state.live[state.resolve(param)],
                 let content = list.value.machine.book.held?.record.content
             else { return false }
-            return command.isIn(content)
+            return command.isIn(content) && !list.value.machine.isAheadOfOthers(command.shown)
         }
         if hasElement { await body() }
     }
@@ -309,6 +311,15 @@ extension StoreEngine {
 
 extension KeyMachine {
     fileprivate var isFetching: Bool { origin.flight != nil || sides.isLoading }
+
+    /// Whether the content contains the change of a command that waits for an earlier one of the same element in other lists.
+    fileprivate func isAheadOfOthers(_ command: ShownCommand<Content>) -> Bool {
+        guard book.foldedCommands.contains(command.mark.id), let elements = command.elements else { return false }
+        return book.patches.contains { patch in
+            guard !patch.isConfirmed, let earlier = patch.command, earlier.order < command.mark.order else { return false }
+            return patch.elements?.ids.isDisjoint(with: elements.ids) == false
+        }
+    }
 
     /// A command was performed, and this list does not have its element.
     fileprivate mutating func elementCommandEnded(_ id: UUID, _ transition: inout Transition) {

@@ -191,7 +191,7 @@ extension KeyMachine {
     mutating func merged(_ content: Content, at stamp: Stamp, isWhole: Bool, _ transition: inout Transition) {
         guard let old = book.held?.record.content else { return }
         // The request for the value began after these changes were confirmed, so the value contains them (E5).
-        if isWhole { discardPatches(&transition) { $0.isConfirmed && $0.confirmed < stamp } }
+        if isWhole { discardPatches(&transition) { $0.isConfirmed && min($0.confirmed, $0.shown) < stamp } }
         noteArrival()
         if origin.isStreaming { keepValue() }
         transition.linkChange = .merged(from: old, at: stamp, isWhole: isWhole)

@@ -149,6 +149,11 @@ extension StoreEngine {
         noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
         take(cell, &state, &effects) { key, transition in
+            // A confirmed change waits for an earlier one, and the row may contain it.
+            if link.isFull, key.machine.book.patches.contains(where: \.isConfirmed) {
+                key.machine.rowBecomesContent(row, &transition)
+                key.machine.merged(row, at: stamp, isWhole: true, &transition)
+            }
             guard key.machine.rowFound(row), key.machine.isVisible else { return }
             transition.isPublished = true
             key.machine.desk.shown = key.machine.sight
