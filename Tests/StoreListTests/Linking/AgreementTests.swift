@@ -378,6 +378,34 @@ struct AgreementTests {
         await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
     }
 
+    /// An older list shows the entity before its change, or only after the entity has left memory.
+    @Test(arguments: [false, true])
+    func `E2: the row of a key without content keeps a newer entity inside it that has left memory`(_ isLate: Bool) async throws {
+        let memory = MemoryCacher<String, Writer>()
+        let (writers, _, feed) = world.storesOfWriters(memory)
+        let request = HeldRequest<[Writer]>()
+        let staff = Store(cacher: MemoryCacher<Int, [Writer]>(), links: [.elements(of: writers)], time: world.time) { _ in
+            try await request.run()
+        }
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        let list = try await observeCompleted(feed["home"].publish())
+        world.time.advance(by: .seconds(1))
+        let load = Task { try await staff[1].requireData() }
+        try await request.hasBegun()
+        func finish() async throws {
+            request.end(.success([Writer(id: "ada")]))
+            _ = try await load.value
+        }
+        if !isLate { try await finish() }
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        try await list.next { $0.content?.first?.author.name == "Countess" }
+        memory.trim(to: 0)
+        if isLate { try await finish() }
+        await writers["bob"].update(Writer(id: "bob"))
+        #expect(try await feed["home"].requireData().map(\.author.name) == ["Countess"])
+    }
+
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
         let (writers, articles, feed) = world.storesOfWriters()
         await writers["ada"].update(Writer(id: "ada"))

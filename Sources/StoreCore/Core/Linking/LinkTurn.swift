@@ -163,9 +163,10 @@ final class LinkTurn: LinkLayer {
         for (name, field) in clocks.fields.withLock({ $0 }) where parts[name] != nil { field.set(&record.content, field.get(before)) }
     }
 
-    /// Takes over what places showed of a key without content, if that is newer than its first content; returns whether it is.
+    /// Takes over what places showed of a key without content, if that is newer than its first content; returns whether it is. Otherwise
+    /// the row becomes the content, which places show even if it leaves memory.
     private func takeRow(_ record: inout CacheRecord<Content>, _ linked: inout LinkedBook<Content>) -> Bool {
-        guard let row = clocks.rows.withLock({ $0[param] }) else { return false }
+        guard var row = clocks.rows.withLock({ $0[param] }) else { return false }
         if let content = row.content, row.stamp > linked.stamp {
             discard(record.content)
             (record.content, linked.stamp, linked.parts) = (content, row.stamp, row.parts.mapValues { $0.stamp })
@@ -178,6 +179,9 @@ final class LinkTurn: LinkLayer {
             field.set(&record.content, part.value)
             linked.parts[name] = part.stamp
             isChanged = true
+        }
+        if row.content != nil, row.merge(record.content, at: linked.stamp, clocks.fields.withLock { $0 }) {
+            clocks.rows.withLock { [row] in $0.keep(row, of: param) }
         }
         return isChanged
     }
