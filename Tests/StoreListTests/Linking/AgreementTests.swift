@@ -378,6 +378,23 @@ struct AgreementTests {
         await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
     }
 
+    /// The cacher has no memory in front, so the entity leaves memory once it is saved.
+    @Test(arguments: [false, true])
+    func `E1: idle lists show a change of an entity that only the cacher has by then`(_ wasObserved: Bool) async throws {
+        let world = LinkedWorld(articles: GatedCacher<Int, Article>())
+        if wasObserved { await world.articles[7].update(Article(id: 7)) }
+        let detail = try await wasObserved ? observeCompleted(world.articles[7].publish()) : nil
+        world.time.advance(by: .seconds(1))
+        try await world.loadFeed([Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        try await detail?.stopAndLeave()
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update(Article(id: 7, isLiked: true))
+        try await until("the article leaves memory") { world.articles.engine.state.withLock { $0.live.isEmpty } }
+        #expect(try await world.liked() == [7])
+        #expect(try await world.found() == [7])
+    }
+
     /// An older list shows the entity before its change, or only after the entity has left memory.
     @Test(arguments: [false, true])
     func `E2: the row of a key without content keeps a newer entity inside it that has left memory`(_ isLate: Bool) async throws {

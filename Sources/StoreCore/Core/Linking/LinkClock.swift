@@ -166,6 +166,22 @@ struct EntityRows: Sendable {
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
 
+    /// Merges parts of a place's value into a row; returns whether any is newer.
+    mutating func merge(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ fields: [String: EntityField]
+    ) -> Bool {
+        guard stamp > floor else { return false }
+        var row = rows[key] ?? Row()
+        let isNewer =
+            if let own = link.fields {
+                row.merge(value.value(as: [any Sendable].self), of: own, parts, at: stamp)
+            } else {
+                row.merge(value, at: stamp, fields)
+            }
+        if isNewer { keep(row, of: key) }
+        return isNewer
+    }
+
     /// Keeps a row. Forgets half of the rows, the oldest, beyond the limit.
     mutating func keep(_ row: Row, of key: BoxedKey) {
         guard rows.updateValue(row, forKey: key) == nil else { return }

@@ -138,18 +138,8 @@ extension StoreEngine {
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
         _ effects: inout Effects
     ) {
-        let isNewer = clocks.rows.withLock { rows in
-            guard stamp > rows.floor else { return false }
-            var row = rows[key] ?? EntityRows.Row()
-            let isNewer =
-                if let fields = link.fields {
-                    row.merge(value.value(as: [any Sendable].self), of: fields, parts, at: stamp)
-                } else {
-                    row.merge(value, at: stamp, clocks.fields.withLock { $0 })
-                }
-            if isNewer { rows.keep(row, of: key) }
-            return isNewer
-        }
+        let fields = clocks.fields.withLock { $0 }
+        let isNewer = clocks.rows.withLock { $0.merge(value, parts, of: link, into: key, at: stamp, fields) }
         guard isNewer else { return }
         noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
