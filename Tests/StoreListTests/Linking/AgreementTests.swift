@@ -378,6 +378,51 @@ struct AgreementTests {
         await #expect(throws: StoreError.self) { try await articles[7].requireData(from: .cache) }
     }
 
+    /// The cacher has no memory in front, so the entity leaves memory once it is saved.
+    @Test(arguments: [false, true])
+    func `E1: idle lists show a change of an entity that only the cacher has by then`(_ wasObserved: Bool) async throws {
+        let world = LinkedWorld(articles: GatedCacher<Int, Article>())
+        if wasObserved { await world.articles[7].update(Article(id: 7)) }
+        let detail = try await wasObserved ? observeCompleted(world.articles[7].publish()) : nil
+        world.time.advance(by: .seconds(1))
+        try await world.loadFeed([Article(id: 7)])
+        try await world.loadSearch([Finding(articleID: 7)])
+        try await detail?.stopAndLeave()
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update(Article(id: 7, isLiked: true))
+        try await until("the article leaves memory") { world.articles.engine.state.withLock { $0.live.isEmpty } }
+        #expect(try await world.liked() == [7])
+        #expect(try await world.found() == [7])
+    }
+
+    /// An older list shows the entity before its change, or only after the entity has left memory.
+    @Test(arguments: [false, true])
+    func `E2: the row of a key without content keeps a newer entity inside it that has left memory`(_ isLate: Bool) async throws {
+        let memory = MemoryCacher<String, Writer>()
+        let (writers, _, feed) = world.storesOfWriters(memory)
+        let request = HeldRequest<[Writer]>()
+        let staff = Store(cacher: MemoryCacher<Int, [Writer]>(), links: [.elements(of: writers)], time: world.time) { _ in
+            try await request.run()
+        }
+        world.feedOrigin.enqueue(.page([Article(id: 7)]))
+        let list = try await observeCompleted(feed["home"].publish())
+        world.time.advance(by: .seconds(1))
+        let load = Task { try await staff[1].requireData() }
+        try await request.hasBegun()
+        func finish() async throws {
+            request.end(.success([Writer(id: "ada")]))
+            _ = try await load.value
+        }
+        if !isLate { try await finish() }
+        world.time.advance(by: .seconds(1))
+        await writers["ada"].update(Writer(id: "ada", name: "Countess"))
+        try await list.next { $0.content?.first?.author.name == "Countess" }
+        memory.trim(to: 0)
+        if isLate { try await finish() }
+        await writers["bob"].update(Writer(id: "bob"))
+        #expect(try await feed["home"].requireData().map(\.author.name) == ["Countess"])
+    }
+
     @Test func `E1, E9: values inside content agree across two levels of links`() async throws {
         let (writers, articles, feed) = world.storesOfWriters()
         await writers["ada"].update(Writer(id: "ada"))

@@ -121,8 +121,10 @@ final class LinkedWorld: Sendable {
     }
 
     /// Makes a store of writers, one of articles that are linked to it, and one of lists that are linked to these articles.
-    func storesOfWriters() -> (writers: Store<String, Writer>, articles: Store<Int, Article>, feed: PaginationStore<String, Article>) {
-        let writers = Store(cacher: MemoryCacher<String, Writer>(), time: time) { Writer(id: $0) }
+    func storesOfWriters(
+        _ memory: MemoryCacher<String, Writer> = MemoryCacher()
+    ) -> (writers: Store<String, Writer>, articles: Store<Int, Article>, feed: PaginationStore<String, Article>) {
+        let writers = Store(cacher: memory, time: time) { Writer(id: $0) }
         let articles = Store(cacher: MemoryCacher<Int, Article>(), fetcher: origin, links: [.value(at: \.author, of: writers)], time: time)
         let feed = PaginationStore(
             cacher: MemoryCacher<String, [Article]>(), fetcher: feedOrigin, links: [.elements(of: articles)], time: time)

@@ -140,6 +140,19 @@ struct RemovalTests {
         try await feed?.next { $0.content?.first?.title == "detail" }
     }
 
+    @Test func `E6: the detail starts with the content that the list shows, even if that has left memory`() async throws {
+        let memory = MemoryCacher<Int, Article>()
+        let world = LinkedWorld(articles: memory)
+        try await world.loadFeed([Article(id: 7, title: "row")])
+        world.time.advance(by: .seconds(1))
+        await world.articles[7].update(Article(id: 7, title: "new"))
+        #expect(try await world.feed["home"].requireData().map(\.title) == ["new"])
+        memory.trim(to: 0)
+        world.origin.hold()
+        let detail = RecordingObserver(world.articles[7].publish())
+        #expect(try await detail.states(count: 1)[0].content?.title == "new")
+    }
+
     @Test(arguments: [false, true])
     func `C14, E6: a mutation shows at once in the row in place of content that is loading or failed`(_ hasFailed: Bool) async throws {
         try await world.loadFeed([Article(id: 7, title: "row")])

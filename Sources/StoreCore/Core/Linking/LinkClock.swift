@@ -129,6 +129,8 @@ struct EntityRows: Sendable {
         private(set) var stamp: Stamp = 0
         /// The number of the last change of entities inside the content that it shows; zero if none was looked for.
         var reconciled: UInt64 = 0
+        /// The stamps of the entities inside the content that are newer than it, for each link.
+        var inner: [[BoxedKey: Stamp]] = []
         /// The fields of fragments that are newer than the content, by name.
         private(set) var parts: [String: (stamp: Stamp, value: any Sendable)] = [:]
 
@@ -138,7 +140,7 @@ struct EntityRows: Sendable {
             var value = value
             parts = parts.filter { $0.value.stamp > stamp }
             for (name, part) in parts { fields[name]?.set(&value, part.value) }
-            (content, self.stamp, reconciled) = (value, stamp, 0)
+            (content, self.stamp, reconciled, inner) = (value, stamp, 0, [])
             return true
         }
 
@@ -163,6 +165,22 @@ struct EntityRows: Sendable {
     var isEmpty: Bool { rows.isEmpty }
 
     subscript(key: BoxedKey) -> Row? { rows[key] }
+
+    /// Merges parts of a place's value into a row; returns whether any is newer.
+    mutating func merge(
+        _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ fields: [String: EntityField]
+    ) -> Bool {
+        guard stamp > floor else { return false }
+        var row = rows[key] ?? Row()
+        let isNewer =
+            if let own = link.fields {
+                row.merge(value.value(as: [any Sendable].self), of: own, parts, at: stamp)
+            } else {
+                row.merge(value, at: stamp, fields)
+            }
+        if isNewer { keep(row, of: key) }
+        return isNewer
+    }
 
     /// Keeps a row. Forgets half of the rows, the oldest, beyond the limit.
     mutating func keep(_ row: Row, of key: BoxedKey) {

@@ -65,7 +65,7 @@ final class LinkTurn: LinkLayer {
             if clocks.own.isFollowed.load(ordering: .acquiring) {
                 // Saved, because the cacher has the older content.
                 if takeRow(&record, &linked) { outcome.formUnion([.accepted, .local]) }
-                keepParts(linked.parts, of: record.content)
+                keepRow(of: record.content, linked)
             }
             let old = linked.places
             linked.places = links.enumerated().map { number, link in
@@ -182,14 +182,16 @@ final class LinkTurn: LinkLayer {
         return isChanged
     }
 
-    /// Keeps the fields that fragments have brought: full places have them without their stamps, once the content is cleared.
-    private func keepParts(_ parts: [String: Stamp], of content: Content) {
-        guard !parts.isEmpty else { return }
+    /// Keeps the row as new as the content, which may leave memory, and the fields that fragments have brought: full places have them
+    /// without their stamps, once the content is cleared.
+    private func keepRow(of content: Content, _ linked: LinkedBook<Content>) {
         let fields = clocks.fields.withLock { $0 }
         clocks.rows.withLock { rows in
-            var row = rows[param] ?? EntityRows.Row()
-            for (name, stamp) in parts where stamp > rows.floor {
-                if let field = fields[name] { _ = row.merge([field.get(content)], of: [field], 0..<1, at: stamp) }
+            guard var row = rows[param] ?? (linked.parts.isEmpty ? nil : EntityRows.Row()) else { return }
+            if let old = row.content, row.merge(content, at: linked.stamp, fields) { discard(old) }
+            for (name, field) in fields where linked.parts[name] != nil || row.parts[name] != nil {
+                let stamp = max(linked.stamp, linked.parts[name] ?? 0)
+                if stamp > rows.floor { _ = row.merge([field.get(content)], of: [field], 0..<1, at: stamp) }
             }
             rows.keep(row, of: param)
         }
@@ -314,13 +316,9 @@ final class LinkTurn: LinkLayer {
         let current = link.entities.clocks.numberForFollowers
         guard isNew || linked.places[number].number != current else { return [] }
         let places = linked.places[number].entities
-        let keys: [BoxedKey]
-        if !isNew, let changed = link.entities.changes(after: linked.places[number].number) {
-            keys = changed.filter { places.firstPosition(of: $0) != nil }
-        } else {
-            keys = places.distinct
-            if !isNew, link.entities.links.isEmpty { work.withLock { $0.hasLostChanges = true } }
-        }
+        let changed = isNew ? nil : link.entities.changes(after: linked.places[number].number)
+        let keys = changed?.filter { places.firstPosition(of: $0) != nil } ?? places.distinct
+        if !isNew, changed == nil, link.entities.links.isEmpty { work.withLock { $0.hasLostChanges = true } }
         linked.places[number].number = current
         var outcome: LinkOutcome = .reconciled
         guard !keys.isEmpty else { return outcome }
@@ -331,8 +329,6 @@ final class LinkTurn: LinkLayer {
             let positions = places.positions(of: key)
             if let created = entity.key, created != key {
                 isReplaced = true
-                // The row stands for another entity than before, which nothing else reads.
-                if entity.isUnread { work.withLock { $0.hasLostChanges = true } }
                 if places.firstPosition(of: created) == nil {
                     if link.rename != nil { renamed.append((positions, created)) }
                 } else if link.remove != nil {
@@ -341,7 +337,13 @@ final class LinkTurn: LinkLayer {
                     continue
                 }
             }
-            if entity.isUnread { work.withLock { $0.unread.append((link.entities, key)) } }
+            if entity.isUnread {
+                work.withLock { work in
+                    work.unread.append((link.entities, key))
+                    // An entity that has changed may have left memory since, and a row may stand for another one than before.
+                    if changed != nil || entity.key ?? key != key { work.hasLostChanges = true }
+                }
+            }
             if link.remove != nil {
                 if let removal = entity.removal, removal >= linked.places[number].stamp(of: key) ?? 0 { removed.formUnion(positions) }
                 if entity.isHidden != linked.places[number].hidden.isSuperset(of: positions) {
@@ -402,6 +404,12 @@ final class LinkTurn: LinkLayer {
         if let content = entity.content {
             // All of it: with equal stamps and after a merge, the entity may have newer fields and newer entities inside.
             value = link.project(content)
+            // Without memory in front of the cacher, it leaves memory once it is saved.
+            if isShared, link.entities.front == nil {
+                let (all, clocks) = (Array(parts.indices), link.entities.clocks)
+                let fields = clocks.fields.withLock { $0 }
+                _ = clocks.rows.withLock { [value] in $0.merge(value, all, of: link, into: entity.key ?? key, at: decision.stamp, fields) }
+            }
         } else if let fields = link.fields, !decision.copied.isEmpty {
             var values = value.value(as: [any Sendable].self)
             for part in decision.copied { if let newer = entity.fields[fields[part].name] { values[part] = newer } }

@@ -40,17 +40,22 @@ extension StoreEngine {
         let number = clocks.number
         guard var content = row.content, row.reconciled != number else { return row }
         turn.discard(content)
-        for link in links {
+        var followed = row
+        if row.inner.isEmpty { followed.inner = links.map { _ in [:] } }
+        for (number, link) in links.enumerated() {
             let places = link.keys(content)
             let keys = places.distinct
             var values: [Int: BoxedContent] = [:]
             for (key, entity) in zip(keys, link.entities.values(of: keys, turn)) {
-                guard entity.stamp > row.stamp, let inner = entity.content, link.otherIdentity(inner, key) == nil else { continue }
+                // The entity may have left memory since, and an older place may stand in for it.
+                guard entity.stamp > followed.inner[number][key] ?? row.stamp, let inner = entity.content,
+                    link.otherIdentity(inner, key) == nil
+                else { continue }
+                followed.inner[number][key] = entity.stamp
                 for position in places.positions(of: key) { values[position] = link.project(inner) }
             }
             if !values.isEmpty { link.assign(&content, values) }
         }
-        var followed = row
         (followed.content, followed.reconciled) = (content, number)
         clocks.rows.withLock { [followed] in $0.keep(followed, of: key) }
         return followed
@@ -133,18 +138,8 @@ extension StoreEngine {
         _ value: BoxedContent, _ parts: [Int], of link: LinkRules, into key: BoxedKey, at stamp: Stamp, _ state: inout EngineState,
         _ effects: inout Effects
     ) {
-        let isNewer = clocks.rows.withLock { rows in
-            guard stamp > rows.floor else { return false }
-            var row = rows[key] ?? EntityRows.Row()
-            let isNewer =
-                if let fields = link.fields {
-                    row.merge(value.value(as: [any Sendable].self), of: fields, parts, at: stamp)
-                } else {
-                    row.merge(value, at: stamp, clocks.fields.withLock { $0 })
-                }
-            if isNewer { rows.keep(row, of: key) }
-            return isNewer
-        }
+        let fields = clocks.fields.withLock { $0 }
+        let isNewer = clocks.rows.withLock { $0.merge(value, parts, of: link, into: key, at: stamp, fields) }
         guard isNewer else { return }
         noteLinkedChange(of: key, isRead: false, &state, &effects)
         guard let cell = state.live[key], let row = clocks.rows.withLock({ $0[key] })?.content else { return }
