@@ -37,15 +37,24 @@ struct RemovalTests {
         #expect(try await world.feed["home"].requireData().map(\.title) == ["response"])
     }
 
-    @Test func `E5: a confirmed change that waits for an earlier one is not applied again to the value of a newer list`() async throws {
+    @Test(arguments: [false, true])
+    func `E5: a confirmed change that waits for an earlier one is not applied again to the value of a newer list`(
+        _ isFragment: Bool
+    ) async throws {
         await world.articles[7].update(Article(id: 7, title: "a"))
         try await world.loadFeed([Article(id: 7, title: "a")])
+        try await world.loadSearch([Finding(articleID: 7, title: "a")])
         let (request, task) = world.like(7)
         try await request.hasBegun()
         try await world.articles[7].mutate(optimistically: { $0.title += "!" }) {}
         world.time.advance(by: .seconds(1))
-        world.feedOrigin.enqueue(.page([Article(id: 7, title: "a!")]))
-        await world.feed["home"].refresh()
+        if isFragment {
+            world.searchOrigin.enqueue(.page([Finding(articleID: 7, title: "a!")]))
+            await world.search["swift"].refresh()
+        } else {
+            world.feedOrigin.enqueue(.page([Article(id: 7, title: "a!")]))
+            await world.feed["home"].refresh()
+        }
         #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!", isLiked: true))
         await request.fail(task)
         #expect(try await world.articles[7].requireData() == Article(id: 7, title: "a!"))

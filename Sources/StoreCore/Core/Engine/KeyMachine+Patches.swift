@@ -271,6 +271,15 @@ extension KeyMachine {
         if !confirmed.isEmpty, book.held == nil, origin.isUnreadable { noteUnsavedChange(.invalidation, &transition) }
     }
 
+    /// A fragment was requested after these changes were confirmed: its fields contain them, and the other fields get them now, even if they
+    /// wait for earlier ones (E5).
+    mutating func foldConfirmed(before stamp: Stamp, _ transition: inout Transition) {
+        for patch in book.patches where patch.isConfirmed && min(patch.confirmed, patch.shown) < stamp {
+            discardPatches(&transition) { $0.id == patch.id }
+            changeHeld(at: patch.delivered ?? min(patch.confirmed, patch.shown), &transition, patch.apply)
+        }
+    }
+
     /// Changes the accepted content; its dates stay.
     private mutating func changeHeld(at stamp: Stamp? = nil, _ transition: inout Transition, _ change: (inout Content) -> Void) {
         if origin.isStreaming { keepValue() }

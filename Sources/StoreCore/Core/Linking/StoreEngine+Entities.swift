@@ -86,6 +86,7 @@ extension StoreEngine {
         let merged: EntityValue? = state.withLock { state in
             guard let cell = liveKey(key, &state, &effects) else { return nil }
             let merged: EntityValue? = take(cell, &state, &effects) { key, transition in
+                if !link.isFull { key.machine.foldConfirmed(before: stamp, &transition) }
                 guard var content = key.machine.book.held?.record.content, let linked = key.machine.book.linked?.value else { return nil }
                 if let fields = link.fields {
                     let values = value.value(as: [any Sendable].self)
