@@ -404,12 +404,7 @@ final class LinkTurn: LinkLayer {
         if let content = entity.content {
             // All of it: with equal stamps and after a merge, the entity may have newer fields and newer entities inside.
             value = link.project(content)
-            // Without memory in front of the cacher, it leaves memory once it is saved.
-            if isShared, link.entities.front == nil {
-                let (all, clocks) = (Array(parts.indices), link.entities.clocks)
-                let fields = clocks.fields.withLock { $0 }
-                _ = clocks.rows.withLock { [value] in $0.merge(value, all, of: link, into: entity.key ?? key, at: decision.stamp, fields) }
-            }
+            if isShared { link.entities.keepRow(value, of: link, for: key, at: decision.stamp) }
         } else if let fields = link.fields, !decision.copied.isEmpty {
             var values = value.value(as: [any Sendable].self)
             for part in decision.copied { if let newer = entity.fields[fields[part].name] { values[part] = newer } }

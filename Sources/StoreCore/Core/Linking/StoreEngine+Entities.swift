@@ -121,6 +121,17 @@ extension StoreEngine {
         return values(of: [key], turn).first ?? EntityValue()
     }
 
+    /// Keeps the value of a place as a row. Without memory in front of the cacher, the content leaves memory once it is saved.
+    func keepRow(_ value: BoxedContent, of link: LinkRules, for key: BoxedKey, at stamp: Stamp) {
+        guard front == nil else { return }
+        let (parts, fields) = (Array(link.fields?.indices ?? 0..<0), clocks.fields.withLock { $0 })
+        state.withLock { state in
+            let key = state.resolve(key)
+            guard state.links?.removals.stamp(of: key) ?? 0 < stamp else { return }
+            _ = clocks.rows.withLock { $0.merge(value, parts, of: link, into: key, at: stamp, fields) }
+        }
+    }
+
     /// The scope is being cleared: forgets rows and removals, because the keys may be those of another user from now on.
     func forgetEntities() {
         withEffects { state, effects in
