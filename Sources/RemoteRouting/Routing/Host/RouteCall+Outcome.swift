@@ -61,13 +61,14 @@ extension RouteCall {
         let duration = (began ?? started).duration(to: host.time.now)
         return CachedExchange(
             request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
-            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy, redirectedFields: first,
-            isPart: isUnrequestedPart(status, fields), redirects: redirects)
+            // A 304 may omit the `Vary` of the stored response.
+            changingFields: changingFields(sent, isVaried: status == 304 || fields["Vary"] != nil), policy: options.cachePolicy,
+            redirectedFields: first, isPart: isUnrequestedPart(status, fields), redirects: redirects)
     }
 
     /// The fields of a request that credentials and interceptors wrote, if a response varies.
-    func changingFields(_ sent: HTTPFields, variedBy response: HTTPFields) -> Set<String> {
-        guard response["Vary"] != nil else { return [] }
+    func changingFields(_ sent: HTTPFields, isVaried: Bool) -> Set<String> {
+        guard isVaried else { return [] }
         var changing = sent.names(differingFrom: request.fields)
         // An empty jar may have cookies at the next request.
         if host.cookies != nil { changing.insert("cookie") }
