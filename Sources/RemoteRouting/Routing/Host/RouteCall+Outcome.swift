@@ -54,8 +54,7 @@ extension RouteCall {
     }
 
     private func cachedExchange(_ status: Int, _ fields: HTTPFields) -> CachedExchange {
-        let (last, began, redirects, first) = self.sent.withLock { ($0.request, $0.began, $0.redirects, $0.redirectedFields) }
-        let sent = last.fields
+        let (sent, began, redirects, first) = self.sent.withLock { ($0.request.fields, $0.began, $0.redirects, $0.redirectedFields) }
         let now = host.time.date
         // Earlier attempts, refreshes and redirects do not age the response (RFC 9111 §4.2.3).
         let duration = (began ?? started).duration(to: host.time.now)
