@@ -115,6 +115,18 @@ struct QueryTests {
         #expect(try query(parameters, ParameterStyle(dates: dates))?.removingPercentEncoding == "d=\(expected)")
     }
 
+    @Test func `H1: a date from a server goes back with the same millisecond`() throws {
+        for second in stride(from: -2_000_000_000.0, to: 4_000_000_000, by: 10_007_003) {
+            let whole = Date(timeIntervalSince1970: second)
+            let number = Int64(second) * 1000 + 123
+            // Counted from 1970, and added to whole seconds as parsers do.
+            for date in [Date(timeIntervalSince1970: Double(number) / 1000), whole.addingTimeInterval(0.123)] {
+                #expect(try query(["d": date], ParameterStyle(dates: .millisecondsSince1970)) == "d=\(number)")
+                #expect(try query(["d": date], ParameterStyle(dates: .iso8601))?.hasSuffix(".123Z") == true)
+            }
+        }
+    }
+
     @Test(arguments: [Double.nan, .infinity, 2.6e11, -6.3e10, 2.5e11, -62_167_219_201, 1e18, -1e300])
     func `H1: a date out of range is refused`(seconds: Double) {
         let parameters: Parameters = ["d": Date(timeIntervalSince1970: seconds)]

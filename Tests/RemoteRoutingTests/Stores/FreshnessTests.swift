@@ -302,6 +302,17 @@ struct ConfirmationTests {
         #expect(await fetcher.accepts(selected, param: "de") == false)
     }
 
+    @Test func `H9, H19: content that varies by an interceptor's field has no lifetime after a 304 without Vary`() async throws {
+        let transport = MemoryTransport(
+            inTurn: .json("[1]").adding("ETag", "\"v1\"").adding("Vary", "X-User"), .status(304).adding("Cache-Control", "max-age=60"))
+        let host = RemoteHost("api.example.com", transport: transport)
+            .intercepting(requests: Changing { try $0.fields.set("X-User", "7") })
+        let fetcher = host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x") }
+        guard case .modified(_, _, let known) = try await fetcher.fetch(param: 1, revalidating: nil) else { throw TestError() }
+        guard case .notModified(let freshness, _) = try await fetcher.fetch(param: 1, revalidating: known) else { throw TestError() }
+        #expect(freshness == FreshnessTests.mustAsk)
+    }
+
     @Test func `H19: a new Last-Modified replaces the stored one, and survives the next confirmation`() async throws {
         let (old, new) = (ConfirmationTests.date(-100), ConfirmationTests.date(-50))
         let time = ManualTime(date: ConfirmationTests.now)

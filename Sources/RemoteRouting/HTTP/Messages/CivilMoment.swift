@@ -18,8 +18,8 @@ package struct CivilMoment: Equatable {
 
     /// The moment of a date, truncated to milliseconds.
     package init(_ date: Date) {
-        // Clamped, so that the arithmetic cannot overflow.
-        let milliseconds = Int64(max(-1e15, min(1e15, (date.timeIntervalSince1970 * 1000).rounded(.down))))
+        // Rounds to a sixteenth first: a binary fraction stores most milliseconds slightly early or late. Clamped to prevent an overflow.
+        let milliseconds = Int64(max(-1e15, min(1e15, ((date.timeIntervalSince1970 * 16_000).rounded() / 16).rounded(.down))))
         let (days, inDay) = milliseconds.flooredDivision(by: 86_400_000)
         let (era, dayOfEra) = (days + 719_468).flooredDivision(by: 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

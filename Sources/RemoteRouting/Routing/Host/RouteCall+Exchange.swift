@@ -233,8 +233,8 @@ extension RouteCall {
         case .follow(var next):
             // The validators of a store belong to the address that it asked (RFC 9110 §8.8).
             if options.isConditional { next.fields.removeConditions() }
-            let hop = RedirectFreshness(
-                response, to: request, changing: changingFields(request.fields, variedBy: response.fields), at: host.time.date)
+            let changing = changingFields(request.fields, isVaried: response.fields["Vary"] != nil)
+            let hop = RedirectFreshness(response, to: request, changing: changing, at: host.time.date)
             sent.withLock { sent in
                 sent.redirects.append(hop)
                 if redirects == 0 { sent.redirectedFields = request.fields }

@@ -54,20 +54,20 @@ extension RouteCall {
     }
 
     private func cachedExchange(_ status: Int, _ fields: HTTPFields) -> CachedExchange {
-        let (last, began, redirects, first) = self.sent.withLock { ($0.request, $0.began, $0.redirects, $0.redirectedFields) }
-        let sent = last.fields
+        let (sent, began, redirects, first) = self.sent.withLock { ($0.request.fields, $0.began, $0.redirects, $0.redirectedFields) }
         let now = host.time.date
         // Earlier attempts, refreshes and redirects do not age the response (RFC 9111 §4.2.3).
         let duration = (began ?? started).duration(to: host.time.now)
         return CachedExchange(
             request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
-            changingFields: changingFields(sent, variedBy: fields), policy: options.cachePolicy, redirectedFields: first,
-            isPart: isUnrequestedPart(status, fields), redirects: redirects)
+            // A 304 may omit the `Vary` of the stored response.
+            changingFields: changingFields(sent, isVaried: status == 304 || fields["Vary"] != nil), policy: options.cachePolicy,
+            redirectedFields: first, isPart: isUnrequestedPart(status, fields), redirects: redirects)
     }
 
     /// The fields of a request that credentials and interceptors wrote, if a response varies.
-    func changingFields(_ sent: HTTPFields, variedBy response: HTTPFields) -> Set<String> {
-        guard response["Vary"] != nil else { return [] }
+    func changingFields(_ sent: HTTPFields, isVaried: Bool) -> Set<String> {
+        guard isVaried else { return [] }
         var changing = sent.names(differingFrom: request.fields)
         // An empty jar may have cookies at the next request.
         if host.cookies != nil { changing.insert("cookie") }

@@ -80,7 +80,7 @@ extension ParameterStyle {
         switch dates {
         case .iso8601: return (RFC3339.format(date), false)
         case .secondsSince1970: return (String(Int64(seconds.rounded(.down))), true)
-        case .millisecondsSince1970: return (String(Int64((seconds * 1000).rounded(.down))), true)
+        case .millisecondsSince1970: return (String(Int64((CivilMoment(date).date.timeIntervalSince1970 * 1000).rounded())), true)
         case .http: return (HTTPDate.format(date), false)
         case .custom(let write): return (write(date), false)
         }

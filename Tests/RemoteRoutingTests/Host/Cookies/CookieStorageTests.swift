@@ -234,6 +234,15 @@ struct CookieStorageTests {
         #expect(try bench.sent() == "1=x; 2=x; 3=x")
     }
 
+    @Test func `W12: an expired cookie shadows no other cookie, and does not pass on its age`() throws {
+        var bench = CookieBench(shared: ["example"])
+        try bench.set("a=old; Secure; Max-Age=5", "b=old; Max-Age=5", "c=x")
+        bench.now += 10
+        try bench.set("a=new; Domain=example; Path=/", at: "http://b.example/")
+        try bench.set("b=new")
+        #expect(try bench.sent() == "c=x; a=new; b=new")
+    }
+
     // MARK: Limits
 
     @Test func `W12: a domain over its limit evicts expired, then insecure, then other cookies, the least recently used first`() throws {

@@ -28,11 +28,13 @@ struct CookieStorage: Sendable {
     // MARK: Setting
 
     mutating func receive(_ lines: [String], from request: CookieRequest, now: Date) {
+        // An expired cookie neither passes on its place in the order nor is shadowed.
+        removeExpired(now)
         for line in lines {
             guard let parsed = SetCookieParser.parse(line), let cookie = cookie(parsed, from: request, now: now) else { continue }
             insert(cookie, now: now)
         }
-        evictAboveTotal(now)
+        evictAboveTotal()
     }
 
     private mutating func cookie(_ parsed: SetCookie, from request: CookieRequest, now: Date) -> Cookie? {
@@ -96,7 +98,7 @@ struct CookieStorage: Sendable {
         func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
         if saved(old) != saved(isKept ? cookie : nil) { changed.insert(cookie.domain) }
         put(list, for: cookie.domain)
-        if list.count > limits.perDomain { evict(of: cookie.domain, now) }
+        if list.count > limits.perDomain { evict(of: cookie.domain) }
     }
 
     private mutating func put(_ list: [Cookie], for domain: String) {
@@ -106,9 +108,8 @@ struct CookieStorage: Sendable {
 
     // MARK: Evicting
 
-    /// Evicts cookies of one domain: expired cookies, then insecure ones, then the least recently used (RFC 6265bis, Storage Model).
-    private mutating func evict(of domain: String, _ now: Date) {
-        removeExpired(of: domain, now)
+    /// Evicts unexpired cookies of one domain: insecure ones, then the least recently used (RFC 6265bis, Storage Model).
+    private mutating func evict(of domain: String) {
         guard var list = cookies[domain] else { return }
         while list.count > limits.perDomain {
             let candidates = list.contains { !$0.isSecure } ? list.indices.filter { !list[$0].isSecure } : Array(list.indices)
@@ -118,10 +119,8 @@ struct CookieStorage: Sendable {
         put(list, for: domain)
     }
 
-    /// Evicts cookies of all domains: expired cookies, then the least recently used, down to nine tenths of the limit.
-    private mutating func evictAboveTotal(_ now: Date) {
-        guard count > limits.total else { return }
-        removeExpired(now)
+    /// Evicts unexpired cookies of all domains: the least recently used, down to nine tenths of the limit.
+    private mutating func evictAboveTotal() {
         guard count > limits.total else { return }
         // Evicts a tenth at once, because scanning all cookies for each new cookie would be quadratic.
         let excess = count - (limits.total - limits.total / 10)
@@ -232,6 +231,7 @@ extension CookieStorage {
     /// Drops cookies that no response could have set, because the record may be damaged: other domains, control characters, and sizes
     /// beyond the limits. Shortens lifetimes, because the clock may have been set back.
     mutating func load(_ record: [Cookie], for domain: String, now: Date) {
+        removeExpired(now)
         let newest = Self.microseconds(now)
         var list = cookies[domain] ?? []
         for var cookie in record where isSound(cookie, domain, now) && !list.contains(where: { $0.isSame(as: cookie) }) {
@@ -242,8 +242,8 @@ extension CookieStorage {
             list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex)
         }
         put(list, for: domain)
-        evict(of: domain, now)
-        evictAboveTotal(now)
+        evict(of: domain)
+        evictAboveTotal()
     }
 
     private func isSound(_ cookie: Cookie, _ domain: String, _ now: Date) -> Bool {
