@@ -74,7 +74,8 @@ extension TargetSession {
             if found.kind == .link, isOwnLink(name, in: directory, key: key) { try directory.remove(name) }
             if found.kind == .directory, isDirectory { try directory.removeDirectory(name) }
         }
-        try places.removeEmptyDirectories(above: path)
+        // A directory that the process may not remove then counts as any other.
+        try? places.removeEmptyDirectories(above: path)
         try write([.displaced(key)])
     }
 

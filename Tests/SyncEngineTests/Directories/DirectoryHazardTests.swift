@@ -124,6 +124,18 @@ struct DirectoryHazardTests {
         #expect(try run(2, count: 10) == "done 0 skipped")
     }
 
+    @Test func `S5: a file is removed even if the process may not remove its empty directory`() throws {
+        try lock()
+        #expect(try run(count: 8) == "done 0 skipped")
+        try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path(""))
+        // The shorter list has no file in the directories `d2` and `d3`.
+        let last = try #require(try run(count: 2))
+        try unlock("")
+        #expect(last == "done 0 skipped")
+        #expect(Set(try bench.files.keys) == ["d0/f0", "d1/f1"])
+        #expect(try run(count: 2) == "done 0 skipped")
+    }
+
     @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO], [TargetStep.lists("lost+found"), .reads("a")])
     func `S5: only unreadable paths are skipped, and their content does not count as removed`(
         code: POSIXErrorCode, failing: TargetStep
