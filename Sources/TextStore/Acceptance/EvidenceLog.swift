@@ -68,7 +68,17 @@ struct EvidenceLog {
                 return position.map { hasRead <= $0 } ?? false ? transaction.news.entries : try transaction.all()
             } ?? []
         } catch {
-            throw .reading(error)
+            do throws(StoreError) {
+                // Entries are appended whole, so the log is read without its lock if the lock is unavailable, as in a read-only directory.
+                guard error.code == .fileSystem, let file = try OpenFile(reading: log.path), try file.status().kind == .regular else {
+                    throw error
+                }
+                var entries: [Journal.Entry] = []
+                _ = try LogFile<Journal.Entry>.read(file, .texts) { entries.append($0) }
+                return entries
+            } catch {
+                throw .reading(error)
+            }
         }
     }
 

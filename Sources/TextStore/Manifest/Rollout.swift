@@ -159,6 +159,8 @@ extension Shelf {
             }
         } catch {
             faults.append(error)
+            // A saved number never changes, so it is read without the lock if the lock is unavailable, as in a read-only directory.
+            deviceNumber = file.load().copies.first?.value
         }
         return deviceNumber
     }

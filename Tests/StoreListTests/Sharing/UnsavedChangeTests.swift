@@ -43,6 +43,28 @@ struct UnsavedChangeTests {
 
     // MARK: Outages
 
+    @Test func `D8: an invalidation of a key with a failed removal returns`() async throws {
+        #expect(try await store[1].requireData() == 1)
+        try await store.waitUntilSaved()
+        cacher.fail(saves: Unavailable())
+        await store[1].clear()
+        await store[1].invalidate()
+        await #expect(throws: StoreError.self) { try await store.waitUntilSaved() }
+        cacher.fail(saves: nil)
+        try await store.waitUntilSaved()
+        #expect(cacher.content(1) == nil)
+    }
+
+    @Test func `D8: a leased fetch begins although an unsaved removal keeps a newer record from being read`() async throws {
+        cacher.grantLeases()
+        #expect(try await store[1].requireData() == 1)
+        try await store.waitUntilSaved()
+        cacher.fail(saves: Unavailable())
+        await store[1].clear()
+        cacher.change(1, to: 7)
+        #expect(try await store[1].requireData() == 2)
+    }
+
     @Test(arguments: Change.allCases)
     func `D8: a change that could not be saved during an outage is saved after it`(change: Change) async throws {
         let observer = try await observe()

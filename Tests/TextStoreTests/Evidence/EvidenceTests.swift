@@ -59,6 +59,19 @@ struct EvidenceTests {
         #expect(log.ranges(of: "Terms 1").count == 1)
     }
 
+    @Test func `T19: acceptances count although the lock of the evidence cannot be opened`() async throws {
+        let first = try await store()
+        let eula = try await first.text(for: "eula")
+        try await first.accept(eula)
+        let lock = bench.place.file(try #require(bench.place.files.first { $0.hasSuffix("/evidence.lock") }))
+        try FileManager.default.removeItem(at: lock)
+        try FileManager.default.createDirectory(at: lock, withIntermediateDirectories: false)
+        let next = try await store()
+        #expect(await !next.needsAcceptance(of: eula))
+        #expect(try await brief(next.acceptanceRecords()) == ["accepted eula 1.0.0 -: Terms 1\nBe kind."])
+        await #expect(throws: TextStoreError.self) { try await next.accept(eula, account: "ada") }
+    }
+
     @Test func `T19: without the policy nothing is kept, and no file is written`() async throws {
         let store = try await store(keeps: false)
         try await store.accept(store.text(for: "eula"))

@@ -35,6 +35,14 @@ struct ShelfTests {
         return shelf.session.read { $0.held[identifier]?.active }
     }
 
+    @Test func `T21: a device keeps its number although the lock of the session cannot be opened`() async throws {
+        let number = try #require(await shelf().device())
+        let lock = place.file(SessionLock.fileName)
+        try FileManager.default.removeItem(at: lock)
+        try FileManager.default.createDirectory(at: lock, withIntermediateDirectories: false)
+        #expect(await shelf().device() == number)
+    }
+
     @Test(arguments: ["1.9.0", "2.0.0-rc.1", nil])
     func `T3: a lower version is refused, even by another store of the session`(lower: String?) async throws {
         let one = shelf(), other = shelf()

@@ -156,6 +156,11 @@ extension KeyMachine {
 
     /// Reads the record again if a change of others is unread and no save is pending. The cacher refuses a pending save that is outdated.
     mutating func readAgain(_ transition: inout Transition) {
+        if isKeptFromReading, desk.invalidatePending {
+            // The change replaces the record, or is refused because of a newer one, which is then out of date.
+            saving.next?.invalidates = true
+            settleInvalidation(&transition)
+        }
         guard let unread = saving.elsewhere.unread, mayReadAgain else { return }
         beginReading(&transition)
         origin.reread?.purpose = .newerRecord(unread.latest, isOutdated: false)
@@ -166,7 +171,7 @@ extension KeyMachine {
         applyInvalidation(&transition)
         if book.held == nil, rules.isShared, book.patches.isEmpty || !isTemporary {
             desk.invalidatePending = true
-            noteUnread(SharedKey.gap)
+            if !isKeptFromReading { noteUnread(SharedKey.gap) }
             readAgain(&transition)
         } else if desk.invalidatePending {
             settleInvalidation(&transition)
@@ -174,6 +179,11 @@ extension KeyMachine {
     }
 
     private var mayReadAgain: Bool { origin.isKnown && origin.reading == nil && mayAdopt }
+
+    /// Whether a change that could not be saved keeps the record of another user from being read, perhaps for a long time.
+    private var isKeptFromReading: Bool {
+        origin.reading == nil && !saving.isRunning && saving.tried == book.revision && saving.next?.isReplaceable == false
+    }
 
     /// The record has been read again.
     ///
@@ -255,8 +265,8 @@ extension KeyMachine {
     mutating func readChangesOfOthers(after error: (any Error)?, _ transition: inout Transition) {
         if let error { yieldToNewerRecord(after: error, &transition) }
         readAgain(&transition)
-        // If this store has overwritten that record, nothing will be read.
-        guard origin.flight?.isParked == true, saving.elsewhere.unread == nil else { return }
+        // If this store has overwritten that record, or cannot, nothing will be read.
+        guard origin.flight?.isParked == true, saving.elsewhere.unread == nil || isKeptFromReading else { return }
         restartIfWanted(forceRefresh: dropFlight(&transition), &transition)
     }
 
@@ -268,7 +278,7 @@ extension KeyMachine {
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
         guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.
-        guard saving.elsewhere.unread == nil || mayReadAgain else {
+        guard saving.elsewhere.unread == nil || mayReadAgain || isKeptFromReading else {
             origin.changeFlight { $0.isParked = true }
             return false
         }
