@@ -274,6 +274,7 @@ extension KeyMachine {
     /// A fragment was requested after these changes were confirmed: its fields contain them, and the other fields get them now, even if they
     /// wait for earlier ones (E5).
     mutating func foldConfirmed(before stamp: Stamp, _ transition: inout Transition) {
+        guard book.held != nil else { return }
         for patch in book.patches where patch.isConfirmed && min(patch.confirmed, patch.shown) < stamp {
             discardPatches(&transition) { $0.id == patch.id }
             changeHeld(at: patch.delivered ?? min(patch.confirmed, patch.shown), &transition, patch.apply)
