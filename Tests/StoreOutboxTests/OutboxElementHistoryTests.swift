@@ -258,8 +258,8 @@ struct OutboxElementHistoryTests {
         for seed in seeds(20 as UInt64, quick: 2, sanitized: 1) { guard try await holds(setting, seed) else { break } }
     }
 
-    /// The histories that have shown a change twice, or not at all: an entity whose row brings a change that waits for another one of its
-    /// row, before and after a restart, and a list that lacks such a change while another one has it.
+    /// The histories that have shown a change twice, or not at all: a row brings a change that waits for another one of the same row, before
+    /// and after a restart; a list lacks such a change while another one has it.
     @Test(
         arguments: zip(
             [

@@ -268,8 +268,11 @@ final class TargetSession: Sendable {
             try directory.remove(name)
         }
         // The record goes last: if the process ends before, the next pass removes the directories of the missing file.
-        do { try places.removeEmptyDirectories(above: path, upTo: depth) } catch where stage == .removals {
-            // The file is removed, and a directory that the process may not remove then counts as any other.
+        if stage == .removals {
+            // The file is removed, and a directory that the process may not remove counts as any other.
+            try? places.removeEmptyDirectories(above: path, upTo: depth)
+        } else {
+            try places.removeEmptyDirectories(above: path, upTo: depth)
         }
         try write([.removed(key)])
         state.withLock { state in
