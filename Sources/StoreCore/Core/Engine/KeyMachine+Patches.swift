@@ -79,8 +79,12 @@ extension KeyMachine {
 
     /// Whether the response to a mutation contains every change so far.
     func canAccept(_ response: MutationResponse<Content>, of patch: Patch<Content>) -> Bool {
-        // The origin may have performed an earlier mutation that still runs. Its patch over the response would undo this change, or count twice.
-        let isOverlapped = book.patches.contains { $0.command == nil && !$0.isConfirmed && $0.id != patch.id }
+        // The origin may have performed an earlier change that still runs. Its patch over the response would undo this change, or count twice.
+        let isOverlapped = book.patches.contains { other in
+            guard !other.isConfirmed, other.id != patch.id, other.command?.isAttempted != false else { return false }
+            guard let ids = other.elements?.ids, let own = patch.elements?.ids else { return true }
+            return !ids.isDisjoint(with: own)
+        }
         guard book.epoch == patch.id, !isOverlapped else { return false }
         switch response {
         case .none: return false
