@@ -191,42 +191,6 @@ struct OutboxMovingTests {
 
     // MARK: Content
 
-    private struct Entry: Hashable, Codable, Identifiable, Sendable {
-        var id: String
-        var text: String
-    }
-
-    @Test func `E1, O8: a row that a creation adds to a linked list shows its entity, even while an earlier creation is pending`()
-        async throws
-    {
-        let listed = WatchedState<[Entry]>([])
-        let entries = Store<String, Entry>(cacher: MemoryCacher()) { _ in throw Offline() }
-        let all = Store<UnitParam, [Entry]>(cacher: MemoryCacher(), links: [.elements(of: entries)]) { _ in listed.current }
-        let outbox = try Outbox(directory: TemporaryDirectory().file("outbox"))
-        let row = CommandPatch<CreateNote>(all, at: { _ in UnitParam() }) { command, rows in
-            if !rows.contains(where: { $0.id == command.id }) { rows.append(Entry(id: command.id, text: command.text)) }
-        }
-        await outbox.register(
-            CreateNote.self, creating: entries, at: \.id, and: [row], content: { Entry(id: $0.id, text: $0.text) },
-            perform: { command, _ in
-                if command.id == "t" { throw Offline() }
-                return Created("real-\(command.id)", content: Entry(id: "real-\(command.id)", text: command.text))
-            })
-        await outbox.register(
-            AppendText.self, patching: entries, at: \.note, patch: { $1.text += $0.text }, perform: { (_, _) -> Void in throw Offline() })
-        _ = try await all.flowable.requireData()
-        let observer = RecordingObserver(all.flowable.publish())
-        try await outbox.submit(CreateNote(id: "t", text: "a"))
-        try await outbox.submit(CreateNote(id: "u", text: "b"))
-        try await outbox.submit(AppendText(note: "u", text: "!"))
-        try await observer.next { $0.content == [Entry(id: "t", text: "a"), Entry(id: "u", text: "b!")] }
-        outbox.start()
-        try await observer.next { $0.content == [Entry(id: "t", text: "a"), Entry(id: "real-u", text: "b!")] }
-        listed.update { $0 = [Entry(id: "real-u", text: "b")] }
-        await all.flowable.refresh()
-        #expect(try await all.flowable.requireData() == [Entry(id: "real-u", text: "b!"), Entry(id: "t", text: "a")])
-    }
-
     @Test func `O8: the first content of an entity is out of date if another process has received its content`() async throws {
         let (app, other) = try await NoteMover.pair()
         try await app.outbox.submit(CreateNote(id: "t", text: "first"))
