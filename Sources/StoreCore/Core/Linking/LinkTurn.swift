@@ -137,8 +137,11 @@ final class LinkTurn: LinkLayer {
                     continue
                 }
                 if created != key { link.rename?(&content, positions, created) }
-                guard let value = entity.shown ?? entity.content ?? known, link.otherIdentity(value, created) == nil else { continue }
-                added[key] = value
+                guard let accepted = entity.content ?? known, link.otherIdentity(accepted, created) == nil else { continue }
+                added[key] = accepted
+                var value = entity.shown ?? accepted
+                // The pending changes of an entity without content.
+                if entity.content == nil { for patch in entity.patches { patch(&value) } }
                 for position in positions { values[position] = link.project(value) }
             }
             book.linked?.value.places[number].added = added

@@ -31,7 +31,7 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     var pending: [Int: Content] = [:]
     /// The positions of the elements that are being removed.
     var hidden: Set<Int> = []
-    /// The entities that only the patches of commands show here, and their values, which may have left memory since.
+    /// The entities that only the patches of commands show here, and their accepted values, which may have left memory since.
     var added: [BoxedKey: Content?] = [:]
 
     /// The stamp of an entity's places, which agree after each transition.
