@@ -215,4 +215,69 @@ struct OutboxCornerTests {
         machine.apply(creator, .retried, in: "y")
         #expect(machine.items[id]?.status == .pending)
     }
+
+    // MARK: Rows of created entities
+
+    private struct Entry: Hashable, Codable, Identifiable, Sendable {
+        var id: String
+        var text: String
+    }
+
+    /// A list whose rows are entities of a store.
+    private func listed() -> (entries: Store<String, Entry>, all: Store<UnitParam, [Entry]>) {
+        let entries = Store<String, Entry>(cacher: MemoryCacher()) { _ in throw Offline() }
+        return (entries, Store<UnitParam, [Entry]>(cacher: MemoryCacher(), links: [.elements(of: entries)]) { _ in [] })
+    }
+
+    private func row(in all: Store<UnitParam, [Entry]>) -> CommandPatch<CreateNote> {
+        CommandPatch(all, at: { _ in UnitParam() }) { command, rows in
+            if !rows.contains(where: { $0.id == command.id }) { rows.append(Entry(id: command.id, text: command.text)) }
+        }
+    }
+
+    @Test func `E2, O8: a row that a creation adds to a linked list late does not take back later changes of its entity`() async throws {
+        let (entries, all) = listed()
+        let isReachable = WatchedState(false)
+        await outbox.register(
+            CreateNote.self, creating: entries, at: \.id, and: [row(in: all)], content: { Entry(id: $0.id, text: $0.text) },
+            perform: { command, _ in
+                if command.id == "t" { try await isReachable.wait { $0 ? () : nil } }
+                return Created(command.id)
+            })
+        await outbox.register(AppendText.self, patching: entries, at: \.note, patch: { $1.text += $0.text }, perform: { _, _ in })
+        _ = try await all.flowable.requireData()
+        try await outbox.submit(CreateNote(id: "t", text: "a"))
+        try await outbox.submit(CreateNote(id: "u", text: "b"))
+        try await outbox.submit(AppendText(note: "u", text: "!"))
+        outbox.start()
+        try await until("the change is delivered") { await outbox.commands().count == 1 }
+        isReachable.update { $0 = true }
+        try await until("all is saved") { await outbox.core.isEmpty }
+        #expect(try await entries["u"].requireData() == Entry(id: "u", text: "b!"))
+        #expect(try await all.flowable.requireData() == [Entry(id: "t", text: "a"), Entry(id: "u", text: "b!")])
+    }
+
+    @Test func `E1, O8: a row that a creation adds to a linked list shows its entity, even while an earlier creation is pending`()
+        async throws
+    {
+        let (entries, all) = listed()
+        await outbox.register(
+            CreateNote.self, creating: entries, at: \.id, and: [row(in: all)], content: { Entry(id: $0.id, text: $0.text) },
+            perform: { command, _ in
+                if command.id == "t" { throw Offline() }
+                return Created("real-\(command.id)", content: Entry(id: "real-\(command.id)", text: command.text))
+            })
+        await outbox.register(
+            AppendText.self, patching: entries, at: \.note, patch: { $1.text += $0.text }, perform: { (_, _) -> Void in throw Offline() })
+        _ = try await all.flowable.requireData()
+        let observer = RecordingObserver(all.flowable.publish())
+        try await outbox.submit(CreateNote(id: "t", text: "a"))
+        try await outbox.submit(CreateNote(id: "u", text: "b"))
+        try await outbox.submit(AppendText(note: "u", text: "!"))
+        try await observer.next { $0.content == [Entry(id: "t", text: "a"), Entry(id: "u", text: "b!")] }
+        outbox.start()
+        try await observer.next { $0.content == [Entry(id: "t", text: "a"), Entry(id: "real-u", text: "b!")] }
+        await all.flowable.update([Entry(id: "real-u", text: "b")])
+        #expect(try await all.flowable.requireData() == [Entry(id: "real-u", text: "b!"), Entry(id: "t", text: "a")])
+    }
 }

@@ -146,9 +146,10 @@ extension OutboxCore {
         }
         // A process that delivered the command may have ended before it saved the lists that it had loaded. The number of waits is bounded.
         let waits = performed == nil && machine.items[id]?.status == .delivered && unsettled.count < 1_000
-        // The response is newer than what the command's other changes bring, whichever is folded first (E2).
-        let hasContent = if case .content = response { true } else { false }
-        let delivered = hasContent && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse(time.date)
+        // The response and a created entity are newer than what the command's other changes bring, whichever is folded first (E2).
+        var isNewer = item.submission.creates != nil
+        if case .content = response { isNewer = true }
+        let delivered = isNewer && patches.count > 1 ? first.engine.stamp() : item.stampBeforeResponse(time.date)
         let changed = patches.flatMap { patch -> [BoundPatch] in
             let stamp = patch.isSame(as: first) ? nil : delivered
             return patch.isIn == nil ? [patch] : lists(of: patch, toSettle: id, at: stamp, waits: waits)
@@ -370,7 +371,9 @@ private struct PatchGroups<Value> {
 
 extension OutboxMachine.Item {
     /// A stamp before that of the response, if a former process or another one has received it. The clock may have been set back since.
-    fileprivate func stampBeforeResponse(_ now: Date) -> Stamp? { hasContent ? min(submission.date, now).stamp : nil }
+    fileprivate func stampBeforeResponse(_ now: Date) -> Stamp? {
+        hasContent || submission.creates != nil ? min(submission.date, now).stamp : nil
+    }
 }
 
 extension CommandMark {

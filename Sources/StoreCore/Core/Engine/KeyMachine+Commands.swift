@@ -116,6 +116,7 @@ extension KeyMachine {
         guard position < book.patches.endIndex, var patched = content else { return }
         if let overlay = book.overlay { transition.discarded.append(overlay) }
         for patch in book.patches[position...] { patch.apply(&patched) }
+        transition.links?.followAdded(&patched, &book)
         book.overlay = patched
     }
 

@@ -156,6 +156,7 @@ extension KeyMachine {
         }
         links?(&patched)
         for patch in book.patches { patch.apply(&patched) }
+        transition.links?.followAdded(&patched, &book)
         book.overlay = patched
     }
 

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
+internal import Foundation
+#endif
+
 /// The state of an engine that has links, or that others link to. Guarded by the engine's lock.
 struct LinkState: Sendable {
     private(set) var followers: [Follower] = []
@@ -111,6 +117,8 @@ struct EntityValue: Sendable {
     var fields: [String: any Sendable] = [:]
     /// The content with pending changes; `nil` if it is the accepted one.
     var shown: BoxedContent?
+    /// The commands with changes in the content or in its patches.
+    var commands: [UUID] = []
     /// The pending changes of an entity without content.
     var patches: [@Sendable (inout BoxedContent) -> Void] = []
     /// Whether the entity may have content that only the cacher knows.

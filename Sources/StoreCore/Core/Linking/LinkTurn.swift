@@ -118,6 +118,38 @@ final class LinkTurn: LinkLayer {
         }
     }
 
+    func followAdded(_ content: inout Content, _ book: inout Book<Content>) {
+        let commands = Set(book.patches.lazy.compactMap { $0.command?.id })
+        guard !commands.isEmpty, let places = book.linked?.value.places, places.count == links.count else { return }
+        var removed: Set<Int> = []
+        for (number, link) in links.enumerated() {
+            let shown = link.keys(content)
+            let keys = shown.distinct.filter { places[number].entities.firstPosition(of: $0) == nil }
+            var (added, values): ([BoxedKey: Content?], [Int: Content]) = ([:], [:])
+            for (key, entity) in zip(keys, link.entities.values(of: keys, self)) {
+                let (created, positions, known) = (entity.key ?? key, shown.positions(of: key), places[number].added[key] ?? nil)
+                added[key] = .some(known)
+                if entity.isUnread, known == nil { link.entities.readLater(created) }
+                // What a command shows here alone is newer than the entity.
+                guard created != key || known != nil || entity.commands.contains(where: commands.contains) else { continue }
+                if link.remove != nil, entity.isHidden || (created != key && shown.firstPosition(of: created) != nil) {
+                    removed.formUnion(positions)
+                    continue
+                }
+                if created != key { link.rename?(&content, positions, created) }
+                guard let accepted = entity.content ?? known, link.otherIdentity(accepted, created) == nil else { continue }
+                added[key] = accepted
+                var value = entity.shown ?? accepted
+                // The pending changes of an entity without content.
+                if entity.content == nil { for patch in entity.patches { patch(&value) } }
+                for position in positions { values[position] = link.project(value) }
+            }
+            book.linked?.value.places[number].added = added
+            if !values.isEmpty { link.assign(&content, values) }
+        }
+        if !removed.isEmpty { links.first { $0.remove != nil }?.remove?(&content, removed) }
+    }
+
     /// Sets the stamp of accepted content. A value that fragments or full places have brought stays if it is newer than a response.
     private func date(
         _ record: inout CacheRecord<Content>, _ linked: inout LinkedBook<Content>, _ change: LinkChange<Content>?
@@ -321,6 +353,8 @@ final class LinkTurn: LinkLayer {
         if !isNew, changed == nil, link.entities.links.isEmpty { work.withLock { $0.hasLostChanges = true } }
         linked.places[number].number = current
         var outcome: LinkOutcome = .reconciled
+        let added = linked.places[number].added
+        if !added.isEmpty, changed?.contains(where: { added[$0] != nil }) != false { outcome.insert(.shown) }
         guard !keys.isEmpty else { return outcome }
         var values: [Int: Content] = [:]
         var renamed: [(positions: [Int], key: BoxedKey)] = []

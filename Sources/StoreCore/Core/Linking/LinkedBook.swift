@@ -31,6 +31,8 @@ struct LinkedPlaces<Content: Sendable>: Sendable {
     var pending: [Int: Content] = [:]
     /// The positions of the elements that are being removed.
     var hidden: Set<Int> = []
+    /// The entities that only the patches of commands show here, and their accepted values, which may have left memory since.
+    var added: [BoxedKey: Content?] = [:]
 
     /// The stamp of an entity's places, which agree after each transition.
     func stamp(of key: BoxedKey) -> Stamp? { entities.positions(of: key).lazy.map { stamps[$0] }.max() }
@@ -127,6 +129,8 @@ protocol LinkLayer<Content>: AnyObject, Sendable {
     /// Reconciles the accepted content with its entities. `isNew` is whether the content may have other places than before.
     func settle(_ book: inout Book<Content>, _ change: LinkChange<Content>?, isNew: Bool) -> LinkOutcome
     func keepNewer(_ page: inout Content, _ book: Book<Content>, than stamp: Stamp)
+    /// Gives the places that the patches of commands have added to the content the entities that these commands change as well.
+    func followAdded(_ content: inout Content, _ book: inout Book<Content>)
 }
 
 extension KeyMachine {

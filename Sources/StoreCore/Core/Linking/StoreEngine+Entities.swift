@@ -75,7 +75,7 @@ extension StoreEngine {
         let details = entry.record.details
         return EntityValue(
             content: entry.record.content, stamp: details?.fields.stamp ?? entry.record.fetchedAt.stamp,
-            parts: details?.fields.parts ?? [:])
+            parts: details?.fields.parts ?? [:], commands: details?.fields.commands ?? [])
     }
 
     /// Merges parts of a place's value into an entity that has content (E3). Returns the value of the entity afterward.

@@ -127,7 +127,9 @@ extension LiveKey {
 
     mutating func shows(_ key: BoxedKey, of entities: StoreEngine, _ links: [LinkRules]) -> Bool {
         guard let places = machine.book.linked?.value.places else { return false }
-        return zip(links, places).contains { $0.entities === entities && $1.entities.firstPosition(of: key) != nil }
+        return zip(links, places).contains {
+            $0.entities === entities && ($1.entities.firstPosition(of: key) != nil || $1.added[key] != nil)
+        }
     }
 
     /// Resumes the observers, which reconcile the content when they look; returns `false` if there are none.
@@ -142,7 +144,8 @@ extension LiveKey {
         let linked = machine.book.linked?.value
         return EntityValue(
             content: machine.book.held?.record.content, stamp: linked?.stamp ?? 0, parts: linked?.parts ?? [:],
-            shown: machine.book.overlay, patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [],
+            shown: machine.book.overlay, commands: machine.book.foldedCommands + machine.book.patches.compactMap { $0.command?.id },
+            patches: machine.book.held == nil ? machine.book.patches.map(\.apply) : [],
             isUnread: !machine.origin.isKnown, isReceived: linked?.isReceived ?? false)
     }
 }
