@@ -60,6 +60,25 @@ struct LiveLifetimeTests {
     }
 
     @Test(arguments: Backing.allCases)
+    func `L4: a change of content whose stream has ended normally begins no other stream`(_ backing: Backing) async throws {
+        let bench = LiveBench(backing)
+        let observer = try await bench.observe(sending: .content("a"))
+        try await bench.feed.end()
+        try await observer.stopAndLeave()
+        try await bench.idle()
+        #expect(await bench.store[1].update { $0 += "!" })
+        let second = bench.observe()
+        try await second.sees("completed(a!)")
+        _ = try await bench.store[1].mutate(optimistically: { $0 += "?" }) { () async throws -> String in "b" }
+        try await second.sees("completed(b)")
+        try await second.stopAndLeave()
+        try await bench.idle()
+        let third = bench.observe()
+        try await third.sees("completed(b)")
+        #expect(bench.feed.connections.count == 1)
+    }
+
+    @Test(arguments: Backing.allCases)
     func `L4: a lost connection is an error with the last content, and is made again with the last validator`(
         _ backing: Backing
     ) async throws {

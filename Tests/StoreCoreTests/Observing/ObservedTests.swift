@@ -114,7 +114,7 @@ struct ObservedTests {
         #expect(engine != nil)
         await task.cancelAndWait()
         try await until("the store is released") { engine == nil }
-        #expect(observed.state(for: 1) == .completed(10))
+        #expect(observed.state(for: 1) == .completed(10) && observed.isContent(of: 1))
     }
 
     @Test func `C15, V1: a model can be released while no task follows`() async throws {

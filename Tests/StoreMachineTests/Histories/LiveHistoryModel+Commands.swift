@@ -79,8 +79,10 @@ extension LiveHistoryModel {
     // MARK: Writing
 
     mutating func update(_ key: Int, _ content: [Int]) {
+        // A record that only the cacher has is not read for this.
+        if rules.hasFront { read(key) }
         self[key].isRead = true
-        self[key].accepted = Record(content: content, fetchedAt: now)
+        self[key].accepted = Record(content: content, fetchedAt: now, isComplete: self[key].accepted?.isComplete ?? false)
         self[key].failedUntil = nil
         self[key].refetches = rules.refetchesOnExpiry && deadline(key) != nil && isValid(key)
         save(key)

@@ -56,7 +56,8 @@ extension KeyMachine {
         if desk.invalidatePending { settleInvalidation(&transition) }
     }
 
-    /// The details that stay when the content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
+    /// The details that stay when the content is set: the pages, that the content must not be stored (RFC 9111 §5.2.2.5), and that its stream
+    /// has ended normally (L4).
     func fields(after content: Content, _ keys: PageKeys) -> RecordDetails.Fields {
         var fields = RecordDetails.Fields()
         if let record = book.held?.record {
@@ -65,6 +66,7 @@ extension KeyMachine {
             fields.freshness.storage = held.freshness.storage
             fields.validator = held.validator?.withoutVersion
             (fields.nextKey, fields.prevKey, fields.guessedEnd) = (held.nextKey, held.prevKey, held.guessedEnd)
+            fields.isComplete = held.isComplete
         }
         if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey, fields.guessedEnd) = (next, prev, nil) }
         if keys != .kept, rules.list?.window != nil { fields.pages = nil }

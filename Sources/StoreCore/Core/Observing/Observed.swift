@@ -58,7 +58,7 @@ public final class Observed<Content: Sendable>: nonisolated Observable {
         /// Returns whether both keys are equal, and are not known to belong to different stores.
         func matches(_ other: Subject?) -> Bool {
             guard let other, key == other.key else { return false }
-            return !hasStore || !other.hasStore || (engine != nil && engine === other.engine)
+            return !hasStore || !other.hasStore || engine === other.engine
         }
     }
 

@@ -250,13 +250,13 @@ extension ModelOracle {
         self.keysWait = keysWait
     }
 
-    /// Returns a record for content that did not come from a fetch. It keeps the pages and the storage rule.
+    /// Returns a record for content that did not come from a fetch. It keeps the pages, the storage rule, and the normal end of a stream.
     func said(_ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Accepted {
         var new = Accepted(content: [], fetchedAt: now)
         (new.nextKey, new.prevKey) = keys ?? (accepted?.nextKey, accepted?.prevKey)
         new.pages = accepted?.pages ?? []
         new.replace(content)
-        new.isForbidden = accepted?.isForbidden ?? false
+        (new.isForbidden, new.isComplete) = (accepted?.isForbidden ?? false, accepted?.isComplete ?? false)
         return new
     }
 
