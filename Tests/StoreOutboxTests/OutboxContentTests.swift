@@ -324,6 +324,29 @@ struct OutboxContentTests {
         if let observer { #expect(observer.states.compactMap(\.content).allSatisfy { [10, 15, 1_000].contains($0) }) }
     }
 
+    @Test func `O7: the response of a command does not bring the change of another lane twice`() async throws {
+        let bench = try OutboxBench()
+        await bench.fill()
+        let origin = ScriptedDeliveries<Add, Int>()
+        origin.hold()
+        await bench.outbox.register(
+            Add.self, patching: bench.store, at: \.key, lane: { "\($0.amount)" }, patch: { $1 += $0.amount }, perform: origin.perform)
+        bench.outbox.start()
+        for amount in 1...2 { try await bench.outbox.submit(Add(key: 1, amount: amount)) }
+        try await origin.started(count: 2)
+        // The origin has performed both when the response of the second one arrives.
+        let second = try #require(origin.requests.firstIndex { $0.param.command.amount == 2 }) + 1
+        #expect(origin.releaseOne(second, with: .success(3)))
+        try await bench.events.first("delivered")
+        try await until("the response is handled") { await bench.outbox.core.responses.isEmpty }
+        await otherTasksRun()
+        #expect(try await bench.value() == 3)
+        #expect(origin.releaseOne(3 - second, with: .success(1)))
+        try await bench.settled()
+        #expect(try await bench.value() == 3)
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
     @Test func `O2, O7: a command changes the content of several stores`() async throws {
         let bench = try OutboxBench()
         let totals = Store(
