@@ -276,8 +276,8 @@ extension KeyMachine {
         if !confirmed.isEmpty, book.held == nil, origin.isUnreadable { noteUnsavedChange(.invalidation, &transition) }
     }
 
-    /// A fragment was requested after these changes were confirmed: its fields contain them, and the other fields get them now, even if they
-    /// wait for earlier ones (E5).
+    /// A fragment was requested after these changes were confirmed: its fields contain them, and the other fields get them now, even if the
+    /// changes wait for earlier ones (E5).
     mutating func foldConfirmed(before stamp: Stamp, _ transition: inout Transition) {
         guard book.held != nil else { return }
         for patch in book.patches where patch.isConfirmed && min(patch.confirmed, patch.shown) < stamp {

@@ -119,6 +119,8 @@ final class LinkTurn: LinkLayer {
     }
 
     func followAdded(_ content: inout Content, _ book: inout Book<Content>) {
+        // Not for entities, where a command costs the same however many are pending.
+        guard !links.isEmpty else { return }
         let commands = Set(book.patches.lazy.compactMap { $0.command?.id })
         guard !commands.isEmpty, let places = book.linked?.value.places, places.count == links.count else { return }
         var removed: Set<Int> = []
@@ -130,7 +132,7 @@ final class LinkTurn: LinkLayer {
                 let (created, positions, known) = (entity.key ?? key, shown.positions(of: key), places[number].added[key] ?? nil)
                 added[key] = .some(known)
                 if entity.isUnread, known == nil { link.entities.readLater(created) }
-                // What a command shows here alone is newer than the entity.
+                // If none of these commands changes the entity too, the row that they show is newer.
                 guard created != key || known != nil || entity.commands.contains(where: commands.contains) else { continue }
                 if link.remove != nil, entity.isHidden || (created != key && shown.firstPosition(of: created) != nil) {
                     removed.formUnion(positions)

@@ -28,7 +28,7 @@ struct CookieStorage: Sendable {
     // MARK: Setting
 
     mutating func receive(_ lines: [String], from request: CookieRequest, now: Date) {
-        // An expired cookie neither passes on its place in the order nor is shadowed.
+        // An expired cookie must not refuse another one, or leave it its place in the order.
         removeExpired(now)
         for line in lines {
             guard let parsed = SetCookieParser.parse(line), let cookie = cookie(parsed, from: request, now: now) else { continue }
