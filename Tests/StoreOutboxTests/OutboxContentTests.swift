@@ -12,13 +12,14 @@ import StoreCoreTesting
 struct OutboxContentTests {
     /// A directory as a process leaves it that dies after the origin has performed an addition of five to ten.
     private func directory(
-        saved: Int?, isNamed: Bool = false, isLogged: Bool = true, fetchedAt: Date = entryDate
+        saved: Int?, isNamed: Bool = false, isLogged: Bool = true, change: (inout CacheRecord<Int>) -> Void = { _ in }
     ) async throws -> TemporaryDirectory {
         let directory = try TemporaryDirectory()
         let id = UUID()
         if let saved {
-            var record = CacheRecord(content: saved, fetchedAt: fetchedAt)
+            var record = CacheRecord(content: saved, fetchedAt: entryDate)
             if isNamed { record.fields.commands = [id] }
+            change(&record)
             try await FileCacher<Int, Int>(directory: directory.file("numbers")).save(record, param: 1)
         }
         let log = try OutboxLog(directory: directory.file("outbox"))
@@ -215,8 +216,19 @@ struct OutboxContentTests {
         #expect(try await next.value() == 5)
     }
 
-    @Test func `O7: a record that was fetched after the submission may contain the delivered change, and is fetched again`() async throws {
-        let place = try await directory(saved: 15, fetchedAt: entryDate + 1)
+    /// The ways in which content can become part of a record after the submission.
+    private static let arrivals: [@Sendable (inout CacheRecord<Int>) -> Void] = [
+        { $0.fetchedAt = entryDate + 1 }, { $0.fields.stamp = (entryDate + 1).stamp },
+        { ($0.fields.stamp, $0.fields.parts) = (entryDate.stamp, ["likes": (entryDate + 1).stamp]) },
+        { ($0.fields.stamp, $0.fields.places) = (entryDate.stamp, PlaceStamps([[], [entryDate.stamp, (entryDate + 1).stamp]])) },
+        { $0.fields.pages = LoadedPages([LoadedPage(count: 0), LoadedPage(direction: .next, key: "2", count: 0)]) },
+    ]
+
+    @Test(arguments: arrivals.indices)
+    func `O7, E3: a record with content from after the submission may contain the delivered change, and is fetched again`(
+        _ arrival: Int
+    ) async throws {
+        let place = try await directory(saved: 15, change: Self.arrivals[arrival])
         let bench = try await OutboxBench(in: place, fetcher: ScriptedFetcher { _ in .success(15) }).registered()
         try await bench.settled()
         #expect(try await bench.value() == 15)
@@ -233,20 +245,33 @@ struct OutboxContentTests {
         #expect(try await bench.value() == 105)
     }
 
-    @Test func `O7: content that was fetched during the delivery of another process may contain the change, and is fetched again`()
-        async throws
-    {
+    @Test(arguments: [false, true])
+    func `O7: content that was fetched during the delivery of another process may contain the change, and is fetched again`(
+        learnsLate: Bool
+    ) async throws {
         let bench = try await OutboxBench().prepared()
         let (origin, other) = (WatchedState(0), try Outbox(directory: bench.directory.file("outbox"), time: bench.time))
         let store = Store<Int, Int>(cacher: MemoryCacher(), time: bench.time) { _ in origin.current }
         await other.register(Add.self, patching: store, at: \.key, patch: { $1 += $0.amount }, perform: { _, _ in })
         #expect(try await store[1].requireData() == 0)
-        try await bench.deliverHeld(5)
-        try await until("the other process knows of the delivery") { await other.core.machine.items.values.first?.isAttempted == true }
+        try await bench.outbox.submit(Add(key: 1, amount: 5))
+        try await until("the other process knows the command") { await other.core.machine.pendingCount == 1 }
+        if learnsLate { await other.core.log.unfollow() }
+        bench.time.advance(by: .seconds(1))
+        bench.origin.hold()
+        bench.outbox.start()
+        try await bench.origin.started(count: 1, timeout: .seconds(600))
+        if !learnsLate {
+            try await until("the other process knows of the delivery") { await other.core.machine.items.values.first?.isAttempted == true }
+        }
         // The origin has performed the addition, and its response is under way.
         origin.update { $0 = 5 }
         await store[1].refresh()
         bench.origin.release()
+        if learnsLate {
+            try await bench.settled()
+            await other.core.refresh()
+        }
         try await until("the command is forgotten") { await other.core.isEmpty }
         try await until("the change is saved") { await other.core.unsettled.isEmpty }
         #expect(try await store[1].requireData() == 5)

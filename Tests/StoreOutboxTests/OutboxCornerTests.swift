@@ -280,4 +280,21 @@ struct OutboxCornerTests {
         await all.flowable.update([Entry(id: "real-u", text: "b")])
         #expect(try await all.flowable.requireData() == [Entry(id: "real-u", text: "b!"), Entry(id: "t", text: "a")])
     }
+
+    @Test func `E2, O8: an entity that another process has created takes the row that the origin has of it`() async throws {
+        let (entries, all) = listed()
+        await outbox.register(CreateNote.self, creating: entries, at: \.id) {
+            Entry(id: $0.id, text: $0.text)
+        } perform: { _, _ in
+            throw Offline()
+        }
+        let id = try await outbox.submit(CreateNote(id: "t", text: "draft"))
+        let observer = RecordingObserver(entries["t"].publish())
+        try await observer.next { $0.content?.text == "draft" }
+        await all.flowable.update([Entry(id: "42", text: "final")])
+        try await outbox.core.log(.delivered(replacement: IdentifierReplacement.text(of: "42"), hasContent: true), of: id)
+        await outbox.core.refresh()
+        try await observer.next { $0.content == Entry(id: "42", text: "final") }
+        #expect(try await all.flowable.requireData() == [Entry(id: "42", text: "final")])
+    }
 }

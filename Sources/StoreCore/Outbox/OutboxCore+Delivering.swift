@@ -60,7 +60,7 @@ extension OutboxCore {
             machine.ended(id)
             return carryOut()
         }
-        for patch in command.patches { patch.attempt(id) }
+        for patch in command.patches { patch.attempt(id, isElsewhere: false) }
         report(.attemptBegan(attempt), id)
         version.update { $0 += 1 }
         let delivery = Delivery(id: item.submission.delivery, attempt: attempt)

@@ -126,7 +126,7 @@ actor OutboxCore {
         for id in Array(unsettled.keys) where machine.items[id] == nil { stopWaiting(id) }
         // Content that arrives during the delivery of another process may contain the change.
         for entry in entries where entry.fact == .attempted && known[entry.id]?.isAttempted != true {
-            shown[entry.id]?.forEach { $0.attempt(entry.id) }
+            shown[entry.id]?.forEach { $0.attempt(entry.id, isElsewhere: true) }
         }
     }
 

@@ -69,7 +69,7 @@ extension BoundPatch {
         engine.showCommands(commands, of: target, insteadOf: superseded)
     }
 
-    func attempt(_ id: UUID) { engine.attemptCommand(id, of: target) }
+    func attempt(_ id: UUID, isElsewhere: Bool) { engine.attemptCommand(id, of: target, isElsewhere: isElsewhere) }
 
     func drop(_ ids: Set<UUID>) { engine.dropCommands(ids, of: target) }
 

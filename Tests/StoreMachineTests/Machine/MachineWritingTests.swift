@@ -109,6 +109,8 @@ struct MachineWritingTests {
         var transition = ModelWorld.Transition(time: StandingTime(now: instant(100), date: world.date), tickets: world.tickets)
         _ = world.machine.commandCreated(UUID(number: 1), .unknown, shown: [2], isObserved: false, [], &transition)
         #expect(world.machine.content == [2])
+        // From memory, it would return as content of the origin.
+        #expect(world.machine.mirrored == nil)
         // Any later call of the cacher is the removal, or another attempt of it.
         world.machine.saveFinished(nil, removing: true, &transition)
         world.machine.otherKeyWasSaved(&transition)

@@ -59,6 +59,17 @@ package enum CreatedContent<Content: Sendable>: Sendable {
     case unknown
 }
 
+extension CacheRecord {
+    /// The latest time at which content of the origin has become part of the record; `nil` if that is unknown.
+    fileprivate var lastArrival: Date? {
+        guard let fields = details?.fields else { return fetchedAt }
+        // A further page does not date its list, and a row does not date its entity (E3).
+        if let pages = fields.pages, pages.all.count > 1 { return nil }
+        let newest = max(fields.stamp ?? 0, fields.parts?.values.max() ?? 0, fields.places?.links.joined().max() ?? 0)
+        return max(fetchedAt, Date(timeIntervalSince1970: Double(newest) / 1e6))
+    }
+}
+
 extension KeyMachine {
     /// Shows the changes of commands, in place of the patches of their older payloads and of the command that they supersede.
     mutating func commandsShown(_ commands: [ShownCommand<Content>], insteadOf superseded: UUID? = nil, _ transition: inout Transition) {
@@ -139,13 +150,16 @@ extension KeyMachine {
     /// The held record may come from an earlier launch, or from another process, and from a fetch during an attempt there.
     mutating func noteArrivalOfRecord() {
         guard let record = book.held?.record else { return }
-        noteArrival(ofPage: record.content, at: record.fetchedAt)
+        noteArrival(ofPage: record.content, at: record.lastArrival)
     }
 
     /// A delivery of a command begins: a response can be accepted if nothing else changes the content from now on.
-    mutating func commandAttempted(_ id: UUID, _ transition: inout Transition) {
+    ///
+    /// - Parameter isElsewhere: Whether it has begun in another process, perhaps before the held content has arrived.
+    mutating func commandAttempted(_ id: UUID, isElsewhere: Bool, _ transition: inout Transition) {
         guard let position = book.patches.firstIndex(where: { $0.command?.id == id }) else { return }
         book.patches[position].command?.isAttempted = true
+        if isElsewhere { noteArrivalOfRecord() }
         // A record that is read later is older than the response, unless another process may save it meanwhile.
         guard origin.isKnown || !rules.isShared else { return }
         book.epoch = transition.tickets.next()
@@ -393,8 +407,8 @@ extension KeyMachine {
         book.held = HeldRecord(CacheRecord(content: content, fetchedAt: transition.date, details: nil), deadline: .distantPast)
         book.held?.invalidate()
         book.held?.isStandIn = true
-        // Not newer than a running fetch, so that the result replaces it.
-        transition.noteFetched(origin.flight?.stamp, over: nil)
+        // Older than all content of the origin, so that any replaces it: that of a running fetch, of another process, or of a row.
+        transition.noteFetched(1, over: nil)
         settleLinks(&transition)
         contentReplaced()
         rebuildOverlay(&transition)

@@ -189,7 +189,8 @@ extension KeyMachine {
 
     @inline(__always)
     var mirrored: HeldRecord<Content>? {
-        guard var held = book.held, held.record.freshness.storage == .allowed else { return nil }
+        // In memory, content that stands in for that of the origin could not be told from it, and would be saved later.
+        guard var held = book.held, !held.isStandIn, held.record.freshness.storage == .allowed else { return nil }
         // Readers must see the patches, so the record without them must not be a hit.
         if !book.patches.isEmpty { held.deadline = .distantPast }
         return held

@@ -38,11 +38,12 @@ extension StoreEngine {
     /// Returns the stamp of this moment, later than all stamps that the store and its linked stores have given.
     package func stamp() -> Stamp { clocks.stamp(at: time.date) }
 
-    package func attemptCommand(_ id: UUID, of param: BoxedKey?) {
+    /// - Parameter isElsewhere: Whether the attempt has begun in another process.
+    package func attemptCommand(_ id: UUID, of param: BoxedKey?, isElsewhere: Bool) {
         changeCommands(of: param) { state in
             if param == nil { state.elementCommands[id]?.shown.mark.isAttempted = true }
         } change: { key, transition in
-            key.machine.commandAttempted(id, &transition)
+            key.machine.commandAttempted(id, isElsewhere: isElsewhere, &transition)
         }
     }
 

@@ -135,7 +135,7 @@ extension ModelWorld {
     private mutating func begin(_ place: Int, _ transition: inout Transition) {
         guard let command = oracle.patches[place].command else { return }
         oracle.patches[place].command?.isAttempted = true
-        machine.commandAttempted(command.id, &transition)
+        machine.commandAttempted(command.id, isElsewhere: false, &transition)
         oracle.changes += 1
         oracle.patches[place].began = oracle.changes
         oracle.patches[place].isBeforePage = false
