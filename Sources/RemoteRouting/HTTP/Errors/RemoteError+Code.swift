@@ -24,7 +24,7 @@ extension RemoteError {
         public static let offline = Code(rawValue: "offline")
         /// The host's name could not be resolved.
         public static let hostNotFound = Code(rawValue: "hostNotFound")
-        /// The host refused the connection; check the port or the path of the socket, and that the server runs.
+        /// The host refused the connection; check the port, and that the server runs.
         public static let connectionRefused = Code(rawValue: "connectionRefused")
         /// The proxy's name could not be resolved, or the proxy accepted no connection.
         public static let proxyUnreachable = Code(rawValue: "proxyUnreachable")

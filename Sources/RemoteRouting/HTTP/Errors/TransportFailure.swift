@@ -73,7 +73,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// The failures of a connection, which are the same for every transport.
     static let unresolved = TransportFailure(.hostNotFound, "the host's name cannot be resolved; check the name and the network")
     static let refused = TransportFailure(
-        .connectionRefused, "the host refused the connection; check the port or the socket's path, and that the server is running")
+        .connectionRefused, "the host refused the connection; check the port and that the server is running")
     static let unreached = TransportFailure(.unreachable, "the host cannot be reached; check the network")
     static let lost = TransportFailure(.connectionLost, "the connection ended before the response was complete; try again")
     static let malformed = TransportFailure(
