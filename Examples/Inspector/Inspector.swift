@@ -79,7 +79,7 @@ public final class Inspector: Sendable {
         var grace = Duration.seconds(5)
         /// The time after which an event stream without news ends, so that the page connects again.
         var patience = Duration.seconds(10)
-        /// The least time between two looks at the subjects.
+        /// The minimum time between two looks at the subjects.
         var pace = Duration.milliseconds(250)
         /// The number of fetches and exchanges that are kept.
         var spans = 1_000

@@ -58,7 +58,7 @@ enum Make {
         try text.write(toOutput: url)
         let bytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }
         let count = files.count { $0.sha256 != nil }
-        Show(options).line("\(count) files, \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")
+        Show(options).line("\(Show.files(count)), \(Show.bytes(bytes)); the manifest is \(url.path(percentEncoded: false))")
     }
 
     /// The paths in a directory that the filter does not exclude. An excluded directory is not read.

@@ -112,7 +112,7 @@ struct Options {
                                    similar bits; the owner can always read and write
             --empty-dirs           the same for directories, even if they are empty
             --links                the same for symbolic links that are relative and
-                                   stay inside of the directory
+                                   stay inside the directory
             --metadata             all four of them
             --token-file <file>    sends the token in the file as “Authorization:
                                    Bearer” to the manifest's host, and nowhere else

@@ -33,7 +33,7 @@ struct Show {
             if console.isLive {
                 write("\r\u{1B}[K" + console.fitted(words(progress)))
             } else if progress.stage != last, progress.stage == .contents || progress.stage == .removals {
-                line("\(progress.stage): \(progress.totalItems) files")
+                line("\(progress.stage): \(Show.files(progress.totalItems.count))")
             }
             last = progress.stage
         }
@@ -207,6 +207,8 @@ struct Show {
         }
         write(text.joined() + "\n")
     }
+
+    static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
 
     static func bytes(_ count: Int64) -> String {
         count < 10_000 ? "\(count) B" : count < 10_000_000 ? "\(count / 1000) kB" : "\(count / 1_000_000) MB"

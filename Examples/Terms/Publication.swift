@@ -264,8 +264,8 @@ struct Publication: Equatable {
         let next = options.revision ?? revision + 1
         if last != nil, next <= revision {
             throw Refusal(
-                "revision \(next) is not above the last one, \(revision): devices that have accepted \(revision) refuse it, and a replayed "
-                    + "manifest cannot be told from it. Leave out --revision")
+                "revision \(next) is not above the last one, \(revision): devices that have accepted \(revision) refuse it, because they "
+                    + "cannot distinguish it from a replayed manifest. Leave out --revision")
         }
         if next - revision > Self.usualJump {
             throw Refusal(

@@ -108,7 +108,7 @@ public final class TextStore: Sendable {
 
     /// The default directory of sessions, with the program's name: in Application Support on Apple's systems, else in `$XDG_STATE_HOME`.
     ///
-    /// On Apple's systems the name is the bundle identifier, because all programs outside of a sandbox share Application Support. A program
+    /// On Apple's systems the name is the bundle identifier, because all programs outside a sandbox share Application Support. A program
     /// without a bundle identifier uses its process's name.
     public static var defaultDirectory: URL { Directory.ofProgramState.appending(path: "texts", directoryHint: .isDirectory) }
 

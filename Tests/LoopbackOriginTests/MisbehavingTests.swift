@@ -12,7 +12,7 @@ struct MisbehavingTests {
     private static let start = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
     private static let head = start + "Content-Length: 10\r\n\r\n"
 
-    /// Responses with the least time that each takes, and the text that the client receives before the connection ends.
+    /// Responses with the minimum time that each takes, and the text that the client receives before the connection ends.
     private static let late: [(response: LoopbackOrigin.Response, milliseconds: Int, text: String, end: RawClient.End)] = [
         (digits.misbehaving(.delayHead(by: .milliseconds(40)), .closeSilently), 40, head + "0123456789", .closed),
         (digits.misbehaving(.drip(bytes: 3, every: .milliseconds(15)), .closeSilently), 45, head + "0123456789", .closed),

@@ -244,7 +244,7 @@ private struct Check<Checked: Cacher> where Checked.Content: Equatable {
     }
 }
 
-/// A user of the shared records, and the changes that it was told of.
+/// A user of the shared records, and the changes that it has received.
 private final class SharedUser<Shared: SharedCacher>: Sendable {
     let cacher: Shared
     let changes = WatchedState<[CacherChange<Shared.Param>]>([])

@@ -22,7 +22,7 @@ public struct MirrorLayers: Sendable {
     public var filter = FileFilter()
     /// The directory that receives each file before it is replaced or removed, under its own path; `nil` keeps no backup.
     ///
-    /// It may be inside of the target: a pass then neither lists nor removes anything in it. An earlier backup of a path is replaced.
+    /// It may be inside the target: a pass then neither lists nor removes anything in it. An earlier backup of a path is replaced.
     public var backup: URL?
     /// The number of bytes that a pass must leave free on the target's disk; a pass that cannot is refused. `nil` checks nothing.
     public var freeSpace: Int64?

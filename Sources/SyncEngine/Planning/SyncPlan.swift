@@ -153,7 +153,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         order.sort(&downloads)
     }
 
-    /// Replaces the downloads by those that the processor chose, each once; ignores items that are not in the plan.
+    /// Replaces the downloads with those that the processor chose, each once; ignores items that are not in the plan.
     mutating func choose(_ chosen: [Download]) {
         var open = Set(downloads.lazy.map(\.item.key))
         let known = Dictionary(downloads.lazy.map { ($0.item.key, $0) }, uniquingKeysWith: { first, _ in first })

@@ -132,7 +132,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         case .overallTimedOut:
             return TextStoreError(.timedOut, "\(operation): the response was not complete within \(deadline); try again later")
         default:
-            // The failure itself tells a request that can never be sent.
+            // The failure itself identifies a request that can never be sent.
             let cause = failure.code == .unsupported ? nil : failure.underlyingError
             return TextStoreError(.unreachable, "\(operation): \(failure.message)", underlyingError: cause ?? failure)
         }

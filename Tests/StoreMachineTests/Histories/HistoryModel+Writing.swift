@@ -195,7 +195,7 @@ extension HistoryModel {
         }
     }
 
-    /// Replaces a patch by the response to its mutation.
+    /// Replaces a patch with the response to its mutation.
     private mutating func takeIn(_ response: Int, _ key: Int, _ place: Int) {
         self[key].patches.remove(at: place)
         self[key].patches.removeAll(where: \.isConfirmed)

@@ -107,7 +107,7 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
         return Found(values: text.map { [Value(text: $0).number] } ?? [], isDamaged: isDamaged.withLock { $0 })
     }
 
-    /// Replaces the file by one with a single value, as another process does.
+    /// Replaces the file with one of a single value, as another process does.
     public func replace(_ url: URL, by number: Int) async throws {
         if case .log(let format) = kind {
             try Self.log(format, url).compact { _ in [Value(number)] }

@@ -133,7 +133,7 @@ public final class ChildProcess {
         let file = temporaryURL()
         try input.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        // The shell opens the file and then replaces itself by the program.
+        // The shell opens the file and then replaces itself with the program.
         let script = #"input=$0; exec "$@" <"$input""# + (showsErrors ? "" : " 2>/dev/null")
         let process = try ChildProcess("/bin/sh", ["-c", script, file.path(percentEncoded: false), program] + arguments)
         let output = process.restAsBytes

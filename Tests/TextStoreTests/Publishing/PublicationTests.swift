@@ -266,7 +266,7 @@ struct PublishCommandTests {
 
     /// Runs a program; the output contains its errors.
     private func run(_ program: String, _ arguments: [String]) async throws -> (code: Int32, output: String) {
-        // The shell replaces itself by the program.
+        // The shell replaces itself with the program.
         let process = try ChildProcess("/bin/sh", ["-c", #"exec "$0" "$@" 2>&1"#, program] + arguments)
         let output = process.rest
         return (try await process.ending(), output)

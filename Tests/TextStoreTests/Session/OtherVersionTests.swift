@@ -13,7 +13,7 @@ struct OtherVersionTests {
 
     init() throws { bench = try Bench() }
 
-    /// Replaces files of the session by intact ones of another version.
+    /// Replaces files of the session with intact ones of another version.
     ///
     /// - Returns: The content of the new files by their paths.
     private func replace(_ names: [String], version: UInt32 = 2) throws -> [String: Data] {

@@ -55,7 +55,7 @@ public struct HTTPFields: Hashable, Sendable {
         fields.append(Field(name: name, value: value))
     }
 
-    /// Replaces all lines of a name by one line.
+    /// Replaces all lines of a name with one line.
     ///
     /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidField``, as ``append(_:_:)``.
     public mutating func set(_ name: String, _ value: String) throws(RouteFault) {

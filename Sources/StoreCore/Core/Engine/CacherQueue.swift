@@ -202,7 +202,7 @@ struct CacherQueue<Key: Hashable & Sendable>: Hashable {
     /// Each success retries one key, so that a disk that is writable again is not flooded with saves.
     ///
     /// - Parameters:
-    ///   - interval: The least time between two attempts of one key.
+    ///   - interval: The minimum time between two attempts of one key.
     ///   - mayRetry: Returns whether a key can be saved again now. A key that cannot be saved does not block the keys behind it.
     func nextRetry(
         after interval: Duration, now: @autoclosure () -> MonotonicInstant, where mayRetry: (Key) -> Bool

@@ -14,7 +14,7 @@ package enum FetchTurn {
     package static func take(_ permits: Permits, within duration: Duration?) async throws -> Permits.Permit? {
         try Task.checkCancellation()
         if let permit = permits.takeIfFree() { return permit }
-        // No fetch waits for a task outside of fetches.
+        // No fetch waits for a task outside fetches.
         let key = key ?? FetchScope.active?.key ?? FetchedKey(0)
         // Only the timeout, another fetch, or the cancellation ends the wait without a permit.
         let permit: Permits.Permit? = await withTaskGroup(of: Permits.Permit?.self) { group in

@@ -11,8 +11,8 @@
 /// | ``staleWhileRevalidate`` | `.zero` | `requireData` never serves expired content |
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
 /// | ``revalidatesOnExpiry`` | `false` | observed content stays on screen after it expires, until the next call |
-/// | ``minimumInterval`` | 1 s | the least time between a fetch and a later one that expiry or a trigger causes |
-/// | ``shortestInterval`` | 100 ms | the least time between fetches that could cause each other, even with a smaller minimum interval |
+/// | ``minimumInterval`` | 1 s | the minimum time between a fetch and a later one that expiry or a trigger causes |
+/// | ``shortestInterval`` | 100 ms | the minimum time between fetches that could cause each other, even with a smaller minimum interval |
 /// | ``retry`` | ``RetryPolicy/never`` | a failed fetch is not retried |
 /// | ``errorExpiry`` | `.zero` | the next caller or observer retries a failed key |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch without callers and observers is canceled |
@@ -26,7 +26,7 @@
 /// | ``fetchContext`` | detached | a fetch has no task-local values |
 /// | ``leaseDuration`` | 30 s | the time for which a fetch keeps other users of a shared cacher from fetching the key |
 /// | ``idleTimeout`` | `nil` | a silent stream of a ``LiveFetcher`` counts as connected |
-/// | ``saveInterval`` | 1 s | the least time between two saves of values from a stream or from linked stores |
+/// | ``saveInterval`` | 1 s | the minimum time between two saves of values from a stream or from linked stores |
 ///
 /// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
@@ -46,7 +46,7 @@ public struct StorePolicy: Sendable {
     /// Whether an observed key is fetched again when its content expires.
     public var revalidatesOnExpiry: Bool
 
-    /// The least time between the end of a fetch and a fetch of the same key that expiry or a trigger causes.
+    /// The minimum time between the end of a fetch and a fetch of the same key that expiry or a trigger causes.
     ///
     /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this value is smaller. A trigger may: its elements set the
     /// pace. A failed save is also retried after this interval at the earliest, when another key has been saved.
@@ -131,7 +131,7 @@ public struct StorePolicy: Sendable {
     /// intervals.
     public var idleTimeout: Duration?
 
-    /// The least time between two saves of values from a stream or from linked stores; the last value is always saved.
+    /// The minimum time between two saves of values from a stream or from linked stores; the last value is always saved.
     public var saveInterval: Duration
 
     /// Creates a policy; omitted rules have their defaults.
@@ -140,7 +140,7 @@ public struct StorePolicy: Sendable {
     ///   - staleWhileRevalidate: The time after expiry during which content may be served while it is refreshed.
     ///   - staleIfError: The time after expiry during which content may be served if the refresh fails.
     ///   - revalidatesOnExpiry: Whether an observed key is fetched again when its content expires.
-    ///   - minimumInterval: The least time between the end of a fetch and one that expiry or a trigger causes.
+    ///   - minimumInterval: The minimum time between the end of a fetch and one that expiry or a trigger causes.
     ///   - retry: The rules for retrying a failed fetch.
     ///   - errorExpiry: The time after a failure during which a live key is not fetched automatically.
     ///   - unwantedFetch: The fate of a fetch without callers and observers.
@@ -154,7 +154,7 @@ public struct StorePolicy: Sendable {
     ///   - staleAfter: The time of a fetch after which `requireData` serves expired content.
     ///   - expiryJitter: The largest part of a lifetime by which content expires earlier, from 0 to 1.
     ///   - idleTimeout: The longest silence of a stream.
-    ///   - saveInterval: The least time between two saves of values from a stream or from linked stores.
+    ///   - saveInterval: The minimum time between two saves of values from a stream or from linked stores.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,

@@ -173,7 +173,7 @@ package struct LogFile<Entry: LogEntry>: Sendable {
 
     package func synchronize() throws(StoreError) { try file?.synchronize() }
 
-    /// Replaces the log in one step by one with other entries. An error leaves the old log, unless only the synchronization of the
+    /// Replaces the log in one step with one that has other entries. An error leaves the old log, unless only the synchronization of the
     /// directory failed.
     package mutating func replace(
         by entries: some Sequence<Entry>, durability: Durability, in folder: DirectoryHandle

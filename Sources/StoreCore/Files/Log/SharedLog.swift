@@ -142,7 +142,7 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
         try transact(decide) { transaction, entries throws(StoreError) in try transaction.append(entries, durability: durability) }
     }
 
-    /// Replaces the log in one step by the entries that a closure returns.
+    /// Replaces the log in one step with the entries that a closure returns.
     ///
     /// The closure must not call the log. It receives the unread entries, which count as read from then on. Unless a missing log is
     /// created, nothing happens without one, and the closure is not called. An error leaves the old log, unless only the synchronization of

@@ -61,7 +61,7 @@ extension Directory {
     }
 
     /// The directory for the state of this program, which no other program uses: in Application Support, with the bundle identifier,
-    /// because all programs outside of a sandbox share Application Support. A program without a bundle identifier uses its process's name.
+    /// because all programs outside a sandbox share Application Support. A program without a bundle identifier uses its process's name.
     package static var ofProgramState: URL {
         let name = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
         return URL.applicationSupportDirectory.appending(path: "\(name)/Storehouse", directoryHint: .isDirectory)

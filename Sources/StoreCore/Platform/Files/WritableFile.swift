@@ -43,7 +43,7 @@ package final class WritableFile: Sendable, OpenDescriptor {
     /// Opens a file for changes in place, or creates an empty file; the file has no other name.
     ///
     /// A backup with hard links, or an attacker, may have given the file a second name, under which a change would be visible too. Such a
-    /// file is first replaced by a copy, in one step, or, if it is not copied, by an empty file.
+    /// file is first replaced with a copy, in one step, or, if it is not copied, with an empty file.
     package static func unshared(
         _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666, protection: FileProtection = .inherited
     ) throws(StoreError) -> WritableFile {

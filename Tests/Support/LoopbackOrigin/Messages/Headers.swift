@@ -39,7 +39,7 @@ extension LoopbackOrigin {
         /// Appends a field, even if the name already exists.
         public mutating func add(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
-        /// Replaces all fields of a name by one.
+        /// Replaces all fields of a name with one.
         public mutating func set(_ name: String, to value: String) {
             remove(name)
             add(name, value)
