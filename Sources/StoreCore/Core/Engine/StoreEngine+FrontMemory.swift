@@ -40,18 +40,16 @@ extension StoreEngine {
     /// Puts the record that readers may get into memory, or removes it.
     func mirror(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
         guard let front else { return }
-        let drop: FrontMemoryDrop?
-        if let held = key.machine.mirrored {
-            drop = front.put(key.param, held.record, held.deadline.nanoseconds, effects.discarded)
-        } else {
-            drop = front.remove(key.param)
+        guard let held = key.machine.mirrored else {
+            if let removed = front.remove(key.param) { effects.leftovers.append(removed) }
+            return
         }
-        guard let drop else { return }
+        guard let drop = front.put(key.param, held.record, held.deadline.nanoseconds, effects.discarded) else { return }
         if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &effects) }
         if let refusal = drop.refusal, onEvent != nil {
             state.report(.aboveCostLimit(cost: refusal.cost, limit: refusal.limit), key.param, &effects)
         }
-        effects.leftovers.append(drop)
+        effects.leftovers.append(drop.records)
     }
 
     /// Removes content that is about to change in place from memory, which mirrors it again in the same transition.

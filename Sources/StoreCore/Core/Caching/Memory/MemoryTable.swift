@@ -67,7 +67,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @inlinable
     @inline(never)
     func refuse(_ key: Param, cost: Int) -> Dropped {
-        Dropped(removed: remove(key), refusal: CostRefusal(cost: cost, limit: costLimit))
+        Dropped(evicted: remove(key).map { [$0] } ?? [], refusal: (cost, costLimit))
     }
 
     /// Removes a key's entry if it matches; the caller releases it.
@@ -109,31 +109,15 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @usableFromInline
     struct Dropped: Sendable {
         @usableFromInline var replaced: Content?
+        /// The entries beyond the bounds, or the older entry of a key whose record was rejected.
         @usableFromInline var evicted: [MemoryEntry<Param, Content>]
-        /// The older entry of a key whose record was rejected.
-        @usableFromInline var removed: MemoryEntry<Param, Content>?
-        /// The reason for rejecting the record itself.
-        @usableFromInline var refusal: CostRefusal?
+        /// The cost and the limit of a rejected record; `nil` for any other.
+        @usableFromInline var refusal: (cost: Int, limit: Int)?
 
         @inlinable
-        init(
-            replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = [], removed: MemoryEntry<Param, Content>? = nil,
-            refusal: CostRefusal? = nil
-        ) {
-            (self.replaced, self.evicted, self.removed, self.refusal) = (replaced, evicted, removed, refusal)
+        init(replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>], refusal: (cost: Int, limit: Int)? = nil) {
+            (self.replaced, self.evicted, self.refusal) = (replaced, evicted, refusal)
         }
-    }
-}
-
-@usableFromInline
-package struct CostRefusal: Sendable {
-    @usableFromInline let cost: Int
-    @usableFromInline let limit: Int
-
-    @inlinable
-    init(cost: Int, limit: Int) {
-        self.cost = cost
-        self.limit = limit
     }
 }
 

@@ -7,13 +7,17 @@ package final class FrontMemory: Sendable {
     @usableFromInline let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
     /// Adds a record, and evicts records beyond the bounds. `discarded` holds the content of the older record in most cases.
     @usableFromInline let put:
-        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ discarded: Few<BoxedContent>) ->
-            FrontMemoryDrop?
-    @usableFromInline let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
+        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ discarded: Few<BoxedContent>) -> Drop?
+    @usableFromInline let remove: @Sendable (_ key: BoxedKey) -> (any Sendable)?
     /// Removes the record that mirrors the engine's, so that only the engine holds its content.
-    @usableFromInline let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
-    @usableFromInline let removeAll: @Sendable () -> FrontMemoryDrop
+    @usableFromInline let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> (any Sendable)?
+    @usableFromInline let removeAll: @Sendable () -> any Sendable
     @usableFromInline let keys: @Sendable () -> [BoxedKey]
+
+    // What leaves memory is returned and released outside the lock, so that no `deinit` of user code runs under it.
+
+    /// The records that left memory for another, the number of those beyond the bounds, and the cost and limit of a rejected record.
+    @usableFromInline typealias Drop = (records: any Sendable, evicted: Int, refusal: (cost: Int, limit: Int)?)
 
     @inlinable
     init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
@@ -23,24 +27,22 @@ package final class FrontMemory: Sendable {
         }
         put = { key, record, deadline, discarded in
             let dropped = table.put(key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
-            if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
+            if let refusal = dropped.refusal { return (dropped, 0, refusal) }
             if dropped.evicted.isEmpty {
                 guard let replaced = dropped.replaced else { return nil }
                 // The transition still holds the same objects, so their release here frees nothing, and the update needs no allocation.
                 if case .one(let content) = discarded, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
             }
-            return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
+            return (dropped, dropped.evicted.count, nil)
         }
-        remove = { key in
-            table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
-        }
+        remove = { key in table.remove(key.value(as: Key.self)) }
         lend = { key, details in
             // A record that was saved directly through the cacher has no deadline. It is replaced when the list has grown.
             let entry = table.remove(key.value(as: Key.self)) { $0.deadline != .min && $0.record.details === details }
             // Only the key is kept: the list would be copied to grow if its content were.
-            return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }
+            return entry?.key
         }
-        removeAll = { FrontMemoryDrop(evicted: 0, records: table.removeAll()) }
+        removeAll = { table.removeAll() }
         keys = { table.keys().map { BoxedKey($0) } }
     }
 }
@@ -49,19 +51,4 @@ package final class FrontMemory: Sendable {
 @inlinable
 func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
     withUnsafeBytes(of: one) { one in withUnsafeBytes(of: other) { other in one.elementsEqual(other) } }
-}
-
-/// The records that left memory. Released outside the lock, so that no `deinit` of user code runs under it.
-@usableFromInline
-package final class FrontMemoryDrop: Sendable {
-    let evicted: Int
-    let records: any Sendable
-    let refusal: CostRefusal?
-
-    @usableFromInline
-    init(evicted: Int, records: any Sendable, refusal: CostRefusal? = nil) {
-        self.evicted = evicted
-        self.records = records
-        self.refusal = refusal
-    }
 }
