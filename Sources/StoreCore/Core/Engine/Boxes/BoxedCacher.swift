@@ -12,9 +12,9 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     let cacher: any Cacher<Param, Value>
     let shared: (any SharedCacher<Param, Value>)?
     /// Whether the origin accepts a saved version; called for versions with notes.
-    let accept: Accept<Param>?
+    let accept: Accept<Param>
 
-    init(cacher: any Cacher<Param, Value>, accept: Accept<Param>? = nil) {
+    init(cacher: any Cacher<Param, Value>, accept: @escaping Accept<Param>) {
         self.cacher = cacher
         self.accept = accept
         let shared = cacher as? any SharedCacher<Param, Value>
@@ -31,7 +31,7 @@ struct BoxedCacher<Param: Hashable & Sendable, Value: Sendable>: NoticingCacher 
     }
 
     private func isAccepted(_ record: CacheRecord<Value>, _ param: Param) async -> Bool {
-        guard let accept, let validator = record.validator, validator.notes != nil else { return true }
+        guard let validator = record.validator, validator.notes != nil else { return true }
         return await accept(validator, param)
     }
 
