@@ -105,14 +105,8 @@ extension Duration {
     /// Creates a duration from seconds, clamped to ±292 years; NaN becomes zero.
     package init(saturating interval: TimeInterval) {
         guard !interval.isNaN else { self = .zero; return }
-        let nanoseconds = interval * 1e9
-        if nanoseconds >= 0x1p63 {
-            self = .nanoseconds(Int64.max)
-        } else if nanoseconds <= -0x1p63 {
-            self = .nanoseconds(Int64.min)
-        } else {
-            self = .nanoseconds(Int64(nanoseconds))
-        }
+        let nanoseconds = max(-0x1p63, interval * 1e9)
+        self = .nanoseconds(nanoseconds < 0x1p63 ? Int64(nanoseconds) : .max)
     }
 }
 
