@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-internal import FoundationEssentials
-#else
-internal import Foundation
-#endif
-
 /// The state of one live key, and every decision about it: a value without lock, clock, or task.
 ///
 /// Its inputs are facts (`callerArrived`, `fetchFinished`). Its outputs are ``KeyAction``s, which the engine carries out. Tickets identify
