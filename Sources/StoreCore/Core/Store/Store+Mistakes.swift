@@ -2,8 +2,8 @@
 // documentation does not show them.
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
 
+@_documentation(visibility: internal)
 extension Store {
-    @_documentation(visibility: internal)
     @available(
         *, unavailable,
         message: "pass the closure after the parentheses, Store(cacher: …) { key in … }, or a value of a type that conforms to Fetcher"
@@ -13,43 +13,36 @@ extension Store {
         policy: StorePolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil, name: String = ""
     ) { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "content belongs to a key: store[key].publish()")
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "content belongs to a key: store[key].requireData()")
     public func requireData() async throws -> Content { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "content belongs to a key: store[key].getData()")
     public func getData() async -> Content? { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "content belongs to a key: store[key].update(content)")
     public func update(_ content: Content) async { fatalError() }
 }
 
+@_documentation(visibility: internal)
 extension Store where Param == UnitParam {
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only key has a handle: store.flowable.publish()")
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only key has a handle: store.flowable.requireData()")
     public func requireData() async throws -> Content { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only key has a handle: store.flowable.getData()")
     public func getData() async -> Content? { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only key has a handle: store.flowable.update(content)")
     public func update(_ content: Content) async { fatalError() }
 }
 
+@_documentation(visibility: internal)
 extension PaginationStore {
-    @_documentation(visibility: internal)
     @available(
         *, unavailable,
         message: "pass PaginationClosureFetcher { key, nextKey in … }, or a value of a type that conforms to PaginationFetcher"
@@ -60,28 +53,25 @@ extension PaginationStore {
         policy: StorePolicy = .default, time: some TimeSource = .system, scope: CacheScope? = nil, name: String = ""
     ) { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "a list belongs to a key: store[key].publish()")
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "a list belongs to a key: store[key].requireData()")
     public func requireData() async throws -> [Element] { fatalError() }
 }
 
+@_documentation(visibility: internal)
 extension PaginationStore where Param == UnitParam {
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only list has a handle: store.flowable.publish()")
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> { fatalError() }
 
-    @_documentation(visibility: internal)
     @available(*, unavailable, message: "the only list has a handle: store.flowable.requireData()")
     public func requireData() async throws -> [Element] { fatalError() }
 }
 
+@_documentation(visibility: internal)
 extension Store where Content == Void {
     // Deprecated, because the compiler prefers an available initializer to an unavailable one.
-    @_documentation(visibility: internal)
     @available(
         *, deprecated,
         message: "the closure returns no content; name the type of a response that it sends for: let user: User = try await api.send(…)"
@@ -97,8 +87,8 @@ extension Store where Content == Void {
     }
 }
 
+@_documentation(visibility: internal)
 extension StoreFlowable {
-    @_documentation(visibility: internal)
     @available(
         *, unavailable,
         message: "a mutation needs the request that changes the origin: mutate { … } perform: { … }; for a local change, call update { … }"
@@ -106,8 +96,8 @@ extension StoreFlowable {
     public func mutate(optimistically patch: @escaping @Sendable (_ content: inout Content) -> Void) async throws { fatalError() }
 }
 
+@_documentation(visibility: internal)
 extension PaginationStoreFlowable {
-    @_documentation(visibility: internal)
     @available(
         *, unavailable,
         message: "a mutation needs the request that changes the origin: mutate { … } perform: { … }; for a local change, call update { … }"
@@ -118,8 +108,6 @@ extension PaginationStoreFlowable {
 @_documentation(visibility: internal)
 @available(*, unavailable, message: "an expiry needs a unit: .after(.seconds(60))")
 extension Expiry: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
-    @_documentation(visibility: internal)
     public init(integerLiteral value: Int) { fatalError() }
-    @_documentation(visibility: internal)
     public init(floatLiteral value: Double) { fatalError() }
 }
