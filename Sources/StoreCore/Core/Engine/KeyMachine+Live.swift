@@ -54,11 +54,9 @@ struct LiveStream<Content: Sendable> {
     var reconnectsAt: MonotonicInstant? { if case .waiting(let time) = connection { time } else { nil } }
     var hasValue: Bool { if case .none = last { false } else { true } }
 
-    /// The time of the next step that no fact causes. An unwanted stream does not connect again.
-    func nextWake(isWanted: Bool) -> MonotonicInstant? {
-        let start = isWanted ? reconnectsAt : nil
-        let wake = min(start ?? .distantFuture, silenceEnds ?? .distantFuture, pace.due ?? .distantFuture)
-        return wake == .distantFuture ? nil : wake
+    /// The time of the next step that no fact causes; `.distantFuture` for none. An unwanted stream does not connect again.
+    func nextWake(isWanted: Bool) -> MonotonicInstant {
+        min((isWanted ? reconnectsAt : nil) ?? .distantFuture, silenceEnds ?? .distantFuture, pace.due ?? .distantFuture)
     }
 }
 

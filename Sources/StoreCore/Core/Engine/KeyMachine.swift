@@ -193,24 +193,14 @@ extension KeyMachine {
 
     @inline(__always)
     var nextWake: MonotonicInstant? {
-        let wake =
-            origin.graceEnds != nil || origin.isStreaming
-                || (desk.observers > 0 && (desk.triggerPending || book.held?.refetchesAtDeadline == true)) || staleDue != nil
-            ? earliestWake : nil
-        guard let due = book.linked?.value.pace.due else { return wake }
-        return min(wake ?? .distantFuture, due)
-    }
-
-    @inline(__always)
-    private var earliestWake: MonotonicInstant? {
-        var wake: MonotonicInstant? =
-            switch (origin.graceEnds, automaticFetchDue) {
-            case (let grace?, let due?): min(grace, due)
-            case (let grace, let due): grace ?? due
-            }
-        if let due = staleDue { wake = min(wake ?? .distantFuture, due) }
-        guard let streamWake = origin.stream?.nextWake(isWanted: desk.wantsFetch) else { return wake }
-        return min(wake ?? .distantFuture, streamWake)
+        var wake = book.linked?.value.pace.due ?? .distantFuture
+        if origin.graceEnds != nil || origin.isStreaming
+            || (desk.observers > 0 && (desk.triggerPending || book.held?.refetchesAtDeadline == true)) || staleDue != nil
+        {
+            wake = min(wake, origin.graceEnds ?? .distantFuture, automaticFetchDue ?? .distantFuture)
+            wake = min(wake, staleDue ?? .distantFuture, origin.stream?.nextWake(isWanted: desk.wantsFetch) ?? .distantFuture)
+        }
+        return wake == .distantFuture ? nil : wake
     }
 }
 
