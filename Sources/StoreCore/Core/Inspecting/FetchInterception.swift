@@ -37,9 +37,7 @@ extension Store {
 
 /// A closure around the fetches of a store. It stays in place if this value is discarded.
 public struct FetchInterception: Sendable {
-    private let end: @Sendable () -> Void
-
-    init(end: @escaping @Sendable () -> Void) { self.end = end }
+    let end: @Sendable () -> Void
 
     /// Removes the closure; attempts that it has begun continue.
     public func cancel() { end() }

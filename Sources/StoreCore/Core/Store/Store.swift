@@ -225,11 +225,7 @@ extension Store where Param == UnitParam {
 ///
 /// <doc:RefreshingAndExpiring> shows how to prefetch keys.
 public struct Prefetching: Sendable {
-    private let end: @Sendable () -> Void
-
-    init(end: @escaping @Sendable () -> Void) {
-        self.end = end
-    }
+    let end: @Sendable () -> Void
 
     /// Drops the keys still in the queue; running fetches continue to their end.
     public func cancel() { end() }
@@ -239,11 +235,7 @@ public struct Prefetching: Sendable {
 ///
 /// <doc:RefreshingAndExpiring> shows how to fetch when the network returns.
 public struct RevalidationTrigger: Sendable {
-    private let end: @Sendable () -> Void
-
-    init(end: @escaping @Sendable () -> Void) {
-        self.end = end
-    }
+    let end: @Sendable () -> Void
 
     /// Ends the trigger for good; fetches that it has started continue to their end.
     public func cancel() { end() }
