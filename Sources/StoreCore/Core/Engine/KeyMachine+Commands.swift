@@ -167,9 +167,7 @@ extension KeyMachine {
         book.patches[position].isBeforePage = false
     }
 
-    /// The origin has performed a command. The content is known.
-    ///
-    /// - Returns: The commands that the content contains, once it is saved.
+    /// The origin has performed a command. The content is known. Returns the commands that the content contains, once it is saved.
     mutating func commandDelivered(
         _ id: UUID, _ response: MutationResponse<Content>, at delivered: Stamp? = nil, _ transition: inout Transition
     ) -> [UUID] {

@@ -54,9 +54,7 @@ extension KeyMachine {
         if let held = book.held, !held.isValid(at: transition.now) { book.held?.refetchesAtDeadline = false }
     }
 
-    /// Cancels the running fetch. Its result is dropped (C5).
-    ///
-    /// - Returns: Whether the fetch was requested explicitly.
+    /// Cancels the running fetch. Its result is dropped (C5). Returns whether the fetch was requested explicitly.
     @discardableResult
     mutating func dropFlight(_ transition: inout Transition) -> Bool {
         if origin.isStreaming {

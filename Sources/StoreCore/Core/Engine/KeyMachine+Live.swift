@@ -125,9 +125,7 @@ extension KeyMachine {
 
     // MARK: Values
 
-    /// A connection has delivered a value.
-    ///
-    /// - Returns: Whether the connection is to deliver more.
+    /// A connection has delivered a value. Returns whether the connection is to deliver more.
     mutating func streamYielded(_ ticket: Ticket, _ value: LiveValue<Content>, _ transition: inout Transition) -> Bool {
         guard origin.stream?.ticket == ticket else {
             // Legal: the stream was ended or replaced before the value arrived.

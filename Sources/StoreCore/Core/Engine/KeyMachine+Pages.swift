@@ -282,9 +282,7 @@ extension KeyMachine {
         return record.details?.fields.pages != nil && initialPage(of: record) == nil ? nil : validator
     }
 
-    /// Reduces a list to its initial page, which the origin has confirmed.
-    ///
-    /// - Returns: Whether the list had other pages.
+    /// Reduces a list to its initial page, which the origin has confirmed. Returns whether the list had other pages.
     func keepInitialPage(of record: inout CacheRecord<Content>) -> Bool {
         guard let list = rules.list, record.details?.fields.pages != nil, let page = initialPage(of: record) else { return false }
         // The dropped elements are still part of the accepted record, so nothing is released here.

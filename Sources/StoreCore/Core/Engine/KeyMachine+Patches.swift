@@ -24,9 +24,7 @@ struct Patch<Content: Sendable>: Sendable {
 }
 
 extension KeyMachine {
-    /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change.
-    ///
-    /// - Returns: The number of the patch.
+    /// A mutation has begun: publishes its patch, and cancels fetches that may not contain the change. Returns the number of the patch.
     mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ transition: inout Transition) -> Ticket {
         transition.isWriting = true
         let id = transition.tickets.next()
@@ -94,9 +92,7 @@ extension KeyMachine {
         }
     }
 
-    /// Accepts the origin's response to a mutation, beneath the pending patches.
-    ///
-    /// - Returns: Whether the content is as fresh as after a fetch.
+    /// Accepts the origin's response to a mutation, beneath the pending patches. Returns whether the content is as fresh as after a fetch.
     private mutating func accept(
         _ response: MutationResponse<Content>, inPlaceOfPatchAt position: Int, _ transition: inout Transition
     ) -> Bool {

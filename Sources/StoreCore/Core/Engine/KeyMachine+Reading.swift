@@ -35,9 +35,7 @@ extension KeyMachine {
 
     // MARK: Callers
 
-    /// A caller has arrived.
-    ///
-    /// - Returns: The result, if there is one already. Otherwise the caller is registered, and an action resumes it.
+    /// A caller has arrived. Returns the result, if there is one already. Otherwise the caller is registered, and an action resumes it.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ transition: inout Transition) -> CallerResult<Content>? {
         var result: CallerResult<Content>?
         if origin.isKnown || need.waitsForSave {

@@ -272,9 +272,7 @@ extension KeyMachine {
 
     // MARK: Leases
 
-    /// The lease for a fetch was granted.
-    ///
-    /// - Returns: Whether to fetch; otherwise the record is being read, or the fetch has been dropped.
+    /// The lease for a fetch was granted. Returns whether to fetch; otherwise the record is being read, or the fetch has been dropped.
     mutating func leaseGranted(_ ticket: Ticket, at position: Revision) -> Bool {
         guard origin.flight?.ticket == ticket else { return false }
         // If a change is unread although its record may be read, the last read has failed.

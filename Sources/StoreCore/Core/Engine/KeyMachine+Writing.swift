@@ -1,9 +1,7 @@
 // Updates, clearing, and invalidation (C5), and the step that every change of the content ends with (C6).
 
 extension KeyMachine {
-    /// Sets the content; `nil` is the same as `cleared(_:)`.
-    ///
-    /// - Returns: The new revision.
+    /// Sets the content; `nil` is the same as `cleared(_:)`. Returns the new revision.
     @discardableResult
     mutating func updated(
         _ content: Content?, keys: PageKeys = .kept, as change: ContentChange = .set, _ transition: inout Transition

@@ -52,9 +52,7 @@ struct LiveKey {
         return .state(state)
     }
 
-    /// Suspends an observer until there is a state that it has not seen.
-    ///
-    /// - Returns: `false` if there is one, or if the observer has left.
+    /// Suspends an observer until there is a state that it has not seen. Returns `false` if there is one, or if the observer has left.
     mutating func wait(_ id: CallerID, _ suspension: Suspension) -> Bool {
         guard let observer = observers[id] else { return false }
         if isMarked || (version > observer.tag && machine.isVisible) { return false }
@@ -86,9 +84,7 @@ struct LiveKey {
     /// The save of an edit was refused, and its caller will apply it again.
     mutating func editRefused(_ id: CallerID) { refusedEdits.append(id) }
 
-    /// Edits were applied again, or never will be.
-    ///
-    /// - Returns: Whether one of them was the last to wait for.
+    /// Edits were applied again, or never will be. Returns whether one of them was the last to wait for.
     mutating func editsEnded(_ ids: [CallerID]) -> Bool {
         guard !refusedEdits.isEmpty else { return false }
         refusedEdits.removeAll { ids.contains($0) }
@@ -105,9 +101,7 @@ struct LiveKey {
         return callerGroup.result
     }
 
-    /// A caller arrives.
-    ///
-    /// - Returns: Its result, or the shared result that it waits for.
+    /// A caller arrives. Returns its result, or the shared result that it waits for.
     mutating func callerArrived(
         _ id: CallerID, needing need: CallerNeed, _ transition: inout KeyMachine<BoxedContent>.Transition
     ) -> Admission {

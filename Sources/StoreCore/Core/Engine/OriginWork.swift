@@ -84,9 +84,7 @@ struct OriginWork<Content: Sendable> {
         if isKnown { reread = (ticket, .nothing) } else { phase = .reading(ticket) }
     }
 
-    /// A read has ended.
-    ///
-    /// - Returns: Its purpose; `nil` if this read is not the requested one.
+    /// A read has ended. Returns its purpose; `nil` if this read is not the requested one.
     mutating func endReading(_ ticket: Ticket) -> ReadPurpose? {
         if case .reading(ticket) = phase {
             phase = .unread

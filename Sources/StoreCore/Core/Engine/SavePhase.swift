@@ -39,9 +39,7 @@ struct SavePhase: Hashable {
         (isRequested, next) = (false, nil)
     }
 
-    /// The running call ends.
-    ///
-    /// - Returns: The call; `nil` if none runs.
+    /// The running call ends. Returns the call; `nil` if none runs.
     mutating func end() -> Save? { running.take() }
 
     // MARK: Changes in a shared cacher

@@ -186,9 +186,7 @@ extension StoreEngine {
         guard try await clearEverything(unlessClosed: true) else { throw StoreError.closedStore }
     }
 
-    /// Forgets everything, by default even in a closed store.
-    ///
-    /// - Returns: Whether everything was forgotten; `false` only for a closed store.
+    /// Forgets everything, by default even in a closed store. Returns whether everything was forgotten; `false` only for a closed store.
     @discardableResult
     func clearEverything(unlessClosed: Bool = false) async throws -> Bool {
         guard let result = beginClearing(unlessClosed: unlessClosed) else { return false }

@@ -57,9 +57,7 @@ extension StoreEngine {
         if let saving = beginWriting(param, change) { await saving.end() }
     }
 
-    /// Changes the content.
-    ///
-    /// - Returns: The save to wait for; `nil` if there is nothing to wait for.
+    /// Changes the content. Returns the save to wait for; `nil` if there is nothing to wait for.
     func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Transition) -> Ticket) -> Saving? {
         guard backing != nil else {
             // Without a cacher to call, accepted content counts as saved.
@@ -100,9 +98,7 @@ extension StoreEngine {
         await write(param) { machine, _ in machine.book.revision }
     }
 
-    /// Changes the newest accepted content, if there is any.
-    ///
-    /// - Returns: Whether there was content to change.
+    /// Changes the newest accepted content, if there is any. Returns whether there was content to change.
     func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
         var attempts: [CallerID] = []

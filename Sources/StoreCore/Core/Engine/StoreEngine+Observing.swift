@@ -3,9 +3,7 @@ internal import Synchronization
 // Observers. An observer keeps the number of the last state that it has received, and waits if that is the current state (C8).
 
 extension StoreEngine {
-    /// Adds an observer.
-    ///
-    /// - Returns: The place of its key, which is fixed until the observer leaves; `nil` if the store is closed.
+    /// Adds an observer. Returns the place of its key, which is fixed until the observer leaves; `nil` if the store is closed.
     func join(_ key: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int? {
         transition(key) { key, transition in
             if let row = newestRow(of: key.param) { key.machine.rowFound(row) }
@@ -70,9 +68,7 @@ final class EngineObserver: Sendable {
 
     deinit { leave() }
 
-    /// Suspends until there may be a state that this observer has not received.
-    ///
-    /// - Returns: `false` once the task is canceled.
+    /// Suspends until there may be a state that this observer has not received. Returns `false` once the task is canceled.
     @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
@@ -117,9 +113,7 @@ final class EngineObserver: Sendable {
         return place >= 0 ? place : nil
     }
 
-    /// Joins, unless that was done before.
-    ///
-    /// - Returns: Whether the observer is present.
+    /// Joins, unless that was done before. Returns whether the observer is present.
     @usableFromInline
     func enter() -> Bool {
         let place = place.load(ordering: .relaxed)

@@ -31,9 +31,7 @@ final class PrefetchBatch: Sendable {
         return taken.map { $1($0) }
     }
 
-    /// Drops the keys that have not been taken.
-    ///
-    /// - Returns: The storage of the dropped keys; release it outside every lock.
+    /// Drops the keys that have not been taken. Returns the storage of the dropped keys; release it outside every lock.
     @discardableResult
     func cancel() -> (any Sendable)? {
         keys.withLock { keys in
@@ -104,9 +102,7 @@ extension StoreEngine {
         }
     }
 
-    /// Takes the next key and passes it to its machine.
-    ///
-    /// - Returns: `nil` if no key is left; the worker has then ended.
+    /// Takes the next key and passes it to its machine. Returns `nil` if no key is left; the worker has then ended.
     private func prefetchNext(_ worker: CallerID) -> Admission? {
         while let batch = nextBatch(worker) {
             if let param = batch.takeNext() { return prefetch(param, of: batch) }
