@@ -151,12 +151,7 @@ public final class CacheScope: Sendable {
     private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
         let members = state.withLock { $0.members.compactMap { $0.object() } }
         return await withTaskGroup { group in
-            for member in members {
-                group.addTask { () -> (any Error)? in
-                    do { try await body(member) } catch { return error }
-                    return nil
-                }
-            }
+            for member in members { group.addTask { await StoreEngine.failure { try await body(member) } } }
             return await group.reduce(nil) { $0 ?? $1 }
         }
     }

@@ -9,12 +9,7 @@ extension StoreEngine {
         shut()
         if waitsForItself() { throw StoreError.insideCall }
         try await ClosingCall.wait { [self] in
-            var failure: (any Error)?
-            do {
-                if clearing { try await empty() } else { try await waitUntilSaved() }
-            } catch {
-                failure = error
-            }
+            let failure = await Self.failure { if clearing { try await empty() } else { try await waitUntilSaved() } }
             try await waitUntilIdle()
             if let failure { throw failure }
         }

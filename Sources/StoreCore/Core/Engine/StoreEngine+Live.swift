@@ -86,12 +86,10 @@ extension StoreEngine {
         Task.detached { [onEvent] in
             defer { work.end() }
             for (number, record) in records.enumerated() {
-                var kind = StoreEventKind.saved
-                do {
+                let failure = await Self.failure {
                     _ = try await Self.write(record.held.record, record.param, to: backing, over: record.base)
-                } catch {
-                    kind = .cacherFault(.save, error)
                 }
+                let kind = failure.map { StoreEventKind.cacherFault(.save, $0) } ?? .saved
                 onEvent?(StoreEvent(number: events + UInt64(number) + 1, param: record.param, kind: kind))
             }
         }
