@@ -171,26 +171,26 @@ extension KeyMachine {
             pageFailed(direction, error, &transition)
             return
         }
-        extendHeld(by: page, fetched.details, list, direction, &transition)
+        extendHeld(by: page, fetched, list, direction, &transition)
         acceptedContentChanged(.derived, &transition)
         resumePageCallers(direction, .loaded, joined: .joined, &transition)
     }
 
     /// Adds a page in place. The array is copied only if a snapshot of it is in use.
     private mutating func extendHeld(
-        by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ transition: inout Transition
+        by page: Content, _ fetched: Fetched<Content>, _ list: ListRules<Content>, _ direction: PageDirection,
+        _ transition: inout Transition
     ) {
         guard var held = book.held else { return }
         // A changed key interrupts or supersedes the request, so this key requested the page.
         let key = pageKey(direction)
-        let start = sides[direction].stamp
-        let stamp = start - min(start, details?.age ?? 0)
+        let stamp = fetched.stamp(requestedAt: sides[direction].stamp)
         var page = page
         transition.links?.keepNewer(&page, book, than: stamp)
         book.held = nil
         // An empty page takes no room.
         if let window = list.window, list.count(page) > 0 {
-            makeRoom(in: &held.record, of: window, list, for: details, direction, &transition)
+            makeRoom(in: &held.record, of: window, list, for: fetched.details, direction, &transition)
         }
         if transition.links != nil {
             transition.linkChange = .page(stamp, page)
@@ -203,7 +203,7 @@ extension KeyMachine {
         sides.mergeIndex = index
         if let replaced { transition.discarded.append(replaced) }
         held.record.details = RecordDetails(
-            held.record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(held.record.content)),
+            held.record.details, extendedBy: fetched.details, direction, key: key, sizes: (before, list.count(held.record.content)),
             keepsValidator: replaced == nil, mergesEmpty: list.window != nil)
         book.held = held
         book.contentNumber += 1
