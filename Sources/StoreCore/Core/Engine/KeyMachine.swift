@@ -202,11 +202,9 @@ extension KeyMachine {
         }
         return wake == .distantFuture ? nil : wake
     }
-}
 
-// MARK: - Time, and the end of each transition
+    // MARK: Time, and the end of each transition
 
-extension KeyMachine {
     /// The time that `nextWake` returned may have come.
     mutating func timerFired(_ transition: inout Transition) {
         if let end = origin.graceEnds, end <= transition.now { cancelUnwanted(&transition) }

@@ -167,9 +167,7 @@ extension StoreEngine {
             throw error
         }
     }
-}
 
-extension StoreEngine {
     /// Sets the content of a key; `nil` clears it.
     ///
     /// - Parameter hash: The hash of the key, which is boxed only if it is not live.

@@ -30,9 +30,7 @@ public enum AdditionalLoadingState: Sendable {
     public var error: (any Error)? {
         if case .error(let rawError) = self { rawError } else { nil }
     }
-}
 
-extension AdditionalLoadingState {
     /// Calls the closure that matches the state.
     ///
     /// ```swift

@@ -142,6 +142,10 @@ extension StoreEventKind.Target: CustomStringConvertible {
 }
 
 extension StoreEventKind.FetchOutcome: CustomStringConvertible {
+    init(_ error: any Error) {
+        self = (error as? any FailureAdvising)?.isRefusal == true ? .refused(error) : .failed(error)
+    }
+
     /// The outcome of the fetch in a few words.
     public var description: String {
         switch self {
@@ -151,11 +155,5 @@ extension StoreEventKind.FetchOutcome: CustomStringConvertible {
         case .refused(let error): "refused: \(error)"
         case .cancelled: "canceled"
         }
-    }
-}
-
-extension StoreEventKind.FetchOutcome {
-    init(_ error: any Error) {
-        self = (error as? any FailureAdvising)?.isRefusal == true ? .refused(error) : .failed(error)
     }
 }
