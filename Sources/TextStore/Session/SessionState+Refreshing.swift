@@ -25,9 +25,13 @@ struct SetPlan: Sendable {
         var rank: Rank
         var work: Work
 
-        /// The validator of the conditional request; sent only to the address that supplied it.
+        /// The validator of the conditional request; sent only to the address that supplied it, and only for bytes that are acceptable.
+        ///
+        /// An origin may keep its validator for new bytes, and would confirm refused ones again and again.
         var validator: Validator? {
-            guard case .fetch(let file, _, let known?) = work, known.facts.url == file.url.absoluteString else { return nil }
+            guard case .fetch(let file, let expected, let known?) = work, known.facts.url == file.url.absoluteString,
+                TextValidation.isAcceptable(known, expected)
+            else { return nil }
             return known.facts.validator
         }
     }
