@@ -394,6 +394,8 @@ extension SessionState {
             || (confirmation(identifier, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
+            // The clock may have been set back to a time before the expiry.
+            if failure.retryAt == nil, failure.error.code == .expiredManifest, manifestExpired(at: moment.date) == nil { return .distantPast }
             return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
         }
         guard let offer, offer.entry == nil else { return end }
