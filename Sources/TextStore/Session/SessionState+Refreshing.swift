@@ -394,9 +394,11 @@ extension SessionState {
             || (confirmation(identifier, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
+            if let retryAt = failure.retryAt {
+                return min(end, moment.date.addingTimeInterval(moment.instant.duration(to: retryAt).timeInterval))
+            }
             // The clock may have been set back to a time before the expiry.
-            if failure.retryAt == nil, failure.error.code == .expiredManifest, manifestExpired(at: moment.date) == nil { return .distantPast }
-            return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
+            return failure.error.code == .expiredManifest && manifestExpired(at: moment.date) == nil ? .distantPast : end
         }
         guard let offer, offer.entry == nil else { return end }
         return min(end, expiry(ofUnversioned: identifier, at: moment) ?? .distantPast)
