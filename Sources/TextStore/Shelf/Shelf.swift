@@ -184,8 +184,11 @@ actor Shelf {
         // Texts that wait in the set for another process, and that this one does not register, would otherwise be fetched again there.
         let members = session.read { Set($0.members(of: set)).union(new) }
         var others = isActivated ? [:] : pointer.pending[set]?.filter { !members.contains($0.key) } ?? [:]
-        let foundOthers = self.found(others)
-        if foundOthers.count < others.count || withdrawal(of: set, found + foundOthers) != nil { others = [:] }
+        if !others.isEmpty, case let all = found + self.found(others),
+            all.count < found.count + others.count || withdrawal(of: set, all) != nil
+        {
+            others = [:]
+        }
         var places: [String: Pointer.Place] = [:]
         do throws(TextStoreError) {
             for record in records {
