@@ -23,9 +23,9 @@ public struct TextSnapshot: Hashable, Sendable {
     public var listed: SemanticVersion?
     /// The versions that wait for their activation.
     public var waiting: [SemanticVersion] = []
-    /// The highest accepted version; `nil` if the text was never accepted, or if the acceptances cannot be read.
+    /// The highest version that the user of the device has accepted; `nil` without one, or if the acceptances cannot be read.
     public var accepted: SemanticVersion?
-    /// Whether the user has accepted a version or an unversioned text.
+    /// Whether the user of the device has accepted a version or an unversioned text; acceptances of accounts do not count.
     public var isAccepted = false
     /// Whether a digest or a verifier has confirmed the shown text.
     public var isVerified = false

@@ -25,9 +25,13 @@ struct SetPlan: Sendable {
         var rank: Rank
         var work: Work
 
-        /// The validator of the conditional request; sent only to the address that supplied it.
+        /// The validator of the conditional request; sent only to the address that supplied it, and only for bytes that are acceptable.
+        ///
+        /// An origin may keep its validator for new bytes, and would confirm refused ones again and again.
         var validator: Validator? {
-            guard case .fetch(let file, _, let known?) = work, known.facts.url == file.url.absoluteString else { return nil }
+            guard case .fetch(let file, let expected, let known?) = work, known.facts.url == file.url.absoluteString,
+                TextValidation.isAcceptable(known, expected)
+            else { return nil }
             return known.facts.validator
         }
     }
@@ -390,7 +394,11 @@ extension SessionState {
             || (confirmation(identifier, at: moment.date) != nil && obstacle(of: set(of: identifier), at: moment.date) == nil)
         {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
-            return failure.retryAt.map { min(end, moment.date.addingTimeInterval(moment.instant.duration(to: $0).timeInterval)) } ?? end
+            if let retryAt = failure.retryAt {
+                return min(end, moment.date.addingTimeInterval(moment.instant.duration(to: retryAt).timeInterval))
+            }
+            // The clock may have been set back to a time before the expiry.
+            return failure.error.code == .expiredManifest && manifestExpired(at: moment.date) == nil ? .distantPast : end
         }
         guard let offer, offer.entry == nil else { return end }
         return min(end, expiry(ofUnversioned: identifier, at: moment) ?? .distantPast)

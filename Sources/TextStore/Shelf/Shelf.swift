@@ -181,6 +181,14 @@ actor Shelf {
         }
         let found = records.map { (identifier: $0.identifier, rank: $0.rank, fileDigest: $0.facts.fileDigest) }
         if let withdrawn = withdrawal(of: set, found) { throw withdrawn }
+        // Texts that wait in the set for another process, and that this one does not register, would otherwise be fetched again there.
+        let members = session.read { Set($0.members(of: set)).union(new) }
+        var others = isActivated ? [:] : pointer.pending[set]?.filter { !members.contains($0.key) } ?? [:]
+        if !others.isEmpty, case let all = found + self.found(others),
+            all.count < found.count + others.count || withdrawal(of: set, all) != nil
+        {
+            others = [:]
+        }
         var places: [String: Pointer.Place] = [:]
         do throws(TextStoreError) {
             for record in records {
@@ -189,7 +197,7 @@ actor Shelf {
                 try record.write(as: name, in: directory, options: options)
                 loaded[name] = record
             }
-            try step(isActivated ? .switched(dropped: [set], activated: places) : .waits(set: set, places))
+            try step(isActivated ? .switched(dropped: [set], activated: places) : .waits(set: set, places.merging(others) { $1 }))
         } catch {
             for place in places.values { remove(place.file) }
             throw error

@@ -61,6 +61,19 @@ struct LanguageTests {
         return "\(text.language ?? "-") " + line(text)
     }
 
+    @Test func `T7, T18: a waiting set keeps the languages that only another store uses, so that neither fetches again`() async throws {
+        serve(["eula/en": "2.0.0", "eula/de": "2.0.0", "eula/fr": "2.0.0"])
+        let texts = [source("eula", ["en", "de", "fr"], group: "legal")], policy = TextStorePolicy(activation: .manually)
+        let german = try await started(["de"], texts, policy: policy), french = try await started(["fr"], texts, policy: policy)
+        for store in [german, french, german, french] { try await store.refresh() }
+        for tag in ["de", "fr"] { #expect(bench.origin.requests(to: "/eula-\(tag).txt").count == 1) }
+        #expect(try await german.activate())
+        #expect(try await shown(german) == "de 2.0.0 remote: Remote eula/de 2.0.0")
+        bench.origin.goDown()
+        let next = try await started(["fr"], texts, policy: policy)
+        #expect(try await shown(next) == "fr 2.0.0 cache: Remote eula/fr 2.0.0")
+    }
+
     @Test func `T18: each language has its own version, floor, and record, over restarts and offline`() async throws {
         serve(["eula/en": "3.0.0", "eula/de": "2.0.0"])
         let first = try await started(["de-AT"])

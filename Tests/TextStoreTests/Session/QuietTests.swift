@@ -46,6 +46,23 @@ struct QuietTests {
         }
     }
 
+    @Test func `T9: a read fetches the text of an expired manifest as soon as the clock is set back`() async throws {
+        let expires = bench.time.date.addingTimeInterval(3600).formatted(.iso8601)
+        bench.serve(manifest: #"{"expires":"\#(expires)","texts":{"eula":"2.0.0"}}"#)
+        let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
+        await expectError(.unexpectedStatus, of: "eula") { try await store.refresh() }
+        bench.serve("eula", "Remote terms 2")
+        bench.time.shiftDate(by: .seconds(7200))
+        bench.time.advance(by: .seconds(60))
+        // The retry finds the manifest expired.
+        _ = try await store.text(for: bench.source("eula"))
+        #expect(store.session.read { $0.failure(of: "eula")?.code } == .expiredManifest)
+        bench.time.shiftDate(by: .seconds(-7200))
+        _ = try await store.text(for: bench.source("eula"))
+        try await store.session.wait { $0.resolved["eula"]?.text.text == "Remote terms 2" ? () : nil }
+        #expect(bench.origin.requests(to: "/versions.json").count == 2)
+    }
+
     @Test func `T9: a check that ends while the clock is read is not repeated`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let time = InterruptedTime()
