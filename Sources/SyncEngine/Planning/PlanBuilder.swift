@@ -60,14 +60,20 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 
     /// Returns the plan, or throws if duplicate keys are refused and the source repeats a key.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
-        if duplicates == .refuse, let first = plan.duplicates.first {
-            throw SyncError(
-                .duplicateKeys,
-                "cannot read the remote list: it repeats \(counted(plan.duplicates.count, "key")), first “\(first)”; correct the list, or "
-                    + "choose with SyncOptions.duplicates which item counts",
-                stage: .sourceList)
-        }
+        try duplicates.check(plan.duplicates)
         return plan
+    }
+}
+
+extension DuplicateKeys {
+    /// Throws if the source repeats keys, and duplicate keys are refused.
+    func check(_ repeated: [some Hashable]) throws(SyncError) {
+        guard self == .refuse, let first = repeated.first else { return }
+        throw SyncError(
+            .duplicateKeys,
+            "cannot read the remote list: it repeats \(counted(repeated.count, "key")), first “\(first)”; correct the list, or "
+                + "choose with SyncOptions.duplicates which item counts",
+            stage: .sourceList)
     }
 }
 

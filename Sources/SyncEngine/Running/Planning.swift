@@ -49,14 +49,15 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         plan.excludedCount = selection?.excludedCount ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
+            let (described, repeated) = selection?.counting(options.duplicates) ?? ([], [])
+            try options.duplicates.check(repeated)
+            plan.duplicates += repeated
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
             // Passes all items, because each may be in the way of another.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
-            if let selection {
-                // Of items with one key, the first one counts.
-                let described = options.duplicates == .keepLast ? selection.described.reversed() : selection.described
+            if selection != nil {
                 let (changes, refusals) = try await processor.metadata(in: plan, of: described)
                 plan.metadata = changes
                 plan.refusals += refusals
