@@ -4,7 +4,6 @@ struct ListSelection<Item: SyncItem> {
     private let roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))?
     /// The number of excluded items of the source.
     private(set) var excludedCount = 0
-    /// The items of the source that have metadata.
     private var described: [Item] = []
 
     /// Creates the selection of a processor; `nil` if every item takes part with its content only.

@@ -57,24 +57,6 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     mutating func duplicated(_ key: Item.Key) { plan.duplicates.append(key) }
-
-    /// Returns the plan, or throws if duplicate keys are refused and the source repeats a key.
-    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
-        try duplicates.check(plan.duplicates)
-        return plan
-    }
-}
-
-extension DuplicateKeys {
-    /// Throws if the source repeats keys, and duplicate keys are refused.
-    func check(_ repeated: [some Hashable]) throws(SyncError) {
-        guard self == .refuse, let first = repeated.first else { return }
-        throw SyncError(
-            .duplicateKeys,
-            "cannot read the remote list: it repeats \(counted(repeated.count, "key")), first “\(first)”; correct the list, or "
-                + "choose with SyncOptions.duplicates which item counts",
-            stage: .sourceList)
-    }
 }
 
 extension LocalEntry {
