@@ -81,8 +81,6 @@ private struct MetadataPlanning<Item: FileItem> {
     /// The directory of the last object, opened once for all of its objects.
     var directory: DirectoryHandle?
     var folder: PathKey?
-    /// The key of the last file, which the list may contain more than once.
-    var lastFile: PathKey?
     /// The listed keys of links and directories.
     var listed: Set<PathKey> = []
     var named: Set<PathKey> = []
@@ -114,8 +112,7 @@ private struct MetadataPlanning<Item: FileItem> {
     mutating func take(_ item: Item) throws {
         let key = item.key
         guard let metadata = item.metadata, metadata.kind != .file else {
-            defer { lastFile = key }
-            guard let metadata = item.metadata, !others.contains(key), key != lastFile, let found = try find(moved[key] ?? key),
+            guard let metadata = item.metadata, !others.contains(key), let found = try find(moved[key] ?? key),
                 found.status.kind == .regular
             else { return }
             let words = metadata.differences(from: found.status, options)
@@ -126,9 +123,7 @@ private struct MetadataPlanning<Item: FileItem> {
         if metadata.kind == .directory, excludes?(PathKey(key.path + "/")) ?? false { return }
         do {
             let path = try RelativePath(key)
-            guard listed.insert(key).inserted else {
-                throw SyncError(.duplicateKeys, "cannot make “\(key.shownSafely)”: the list has it twice; correct the list")
-            }
+            listed.insert(key)
             if case .link(let text) = metadata.kind {
                 try take(item, link: text, leadingTo: path.target(ofLink: text))
             } else {

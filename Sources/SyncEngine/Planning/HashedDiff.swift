@@ -59,7 +59,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
+    consuming func finish() -> SyncPlan<Item> {
         for place in items.indices {
             switch matches[place] {
             case .same: builder.same()
@@ -69,7 +69,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
             }
         }
         for entry in gone { builder.gone(entry) }
-        return try builder.finish()
+        return builder.plan
     }
 }
 

@@ -4,8 +4,7 @@ struct ListSelection<Item: SyncItem> {
     private let roles: (@Sendable (Item) -> (hasContent: Bool, hasMetadata: Bool))?
     /// The number of excluded items of the source.
     private(set) var excludedCount = 0
-    /// The items of the source that have metadata.
-    private(set) var described: [Item] = []
+    private var described: [Item] = []
 
     /// Creates the selection of a processor; `nil` if every item takes part with its content only.
     init?(_ processor: some SyncProcessor<Item>) {
@@ -25,6 +24,18 @@ struct ListSelection<Item: SyncItem> {
         guard let roles, rest.contains(where: { roles($0) != (true, false) }) else { return rest }
         described += rest.lazy.filter { roles($0).hasMetadata }
         return rest.filter { roles($0).hasContent }
+    }
+
+    /// Returns the items with metadata that count, each key once, and the repeated keys of items without content.
+    func counting(_ rule: DuplicateKeys) -> (items: [Item], repeated: [Item.Key]) {
+        var (seen, repeated): (Set<Item.Key>, [Item.Key]) = ([], [])
+        let items = (rule == .keepLast ? described.reversed() : described).filter { item in
+            if seen.insert(item.key).inserted { return true }
+            // The comparison of the contents reports the others.
+            if roles?(item).hasContent == false { repeated.append(item.key) }
+            return false
+        }
+        return (items, repeated)
     }
 
     func remaining(_ page: [LocalEntry<Item>]) -> [LocalEntry<Item>] {

@@ -91,9 +91,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
-        try builder.finish()
-    }
+    consuming func finish() -> SyncPlan<Item> { builder.plan }
 }
 
 extension SyncError {

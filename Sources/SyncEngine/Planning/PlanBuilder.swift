@@ -57,18 +57,6 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     mutating func duplicated(_ key: Item.Key) { plan.duplicates.append(key) }
-
-    /// Returns the plan, or throws if duplicate keys are refused and the source repeats a key.
-    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
-        if duplicates == .refuse, let first = plan.duplicates.first {
-            throw SyncError(
-                .duplicateKeys,
-                "cannot read the remote list: it repeats \(counted(plan.duplicates.count, "key")), first “\(first)”; correct the list, or "
-                    + "choose with SyncOptions.duplicates which item counts",
-                stage: .sourceList)
-        }
-        return plan
-    }
 }
 
 extension LocalEntry {

@@ -128,7 +128,7 @@ public protocol SyncProcessor<Item>: Sendable {
     ///
     /// - Parameters:
     ///   - plan: The additions, updates, removals and moves, which are made before these changes.
-    ///   - items: The items of the list with metadata.
+    ///   - items: The items of the list with metadata, each key once.
     /// - Returns: The changes, and the items that cannot be installed with their reasons.
     /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func metadata(

@@ -49,14 +49,21 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         plan.excludedCount = selection?.excludedCount ?? 0
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
+            let (described, repeated) = selection?.counting(options.duplicates) ?? ([], [])
+            plan.duplicates += repeated
+            if options.duplicates == .refuse, let first = plan.duplicates.first {
+                throw SyncError(
+                    .duplicateKeys,
+                    "cannot read the remote list: it repeats \(counted(plan.duplicates.count, "key")), first “\(first)”; correct the list, or "
+                        + "choose with SyncOptions.duplicates which item counts",
+                    stage: .sourceList)
+            }
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
             // Passes all items, because each may be in the way of another.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             if !downloads.isEmpty, options.downloadsContents { plan.take(try await processor.moves(in: plan)) }
-            if let selection {
-                // Of items with one key, the first one counts.
-                let described = options.duplicates == .keepLast ? selection.described.reversed() : selection.described
+            if selection != nil {
                 let (changes, refusals) = try await processor.metadata(in: plan, of: described)
                 plan.metadata = changes
                 plan.refusals += refusals
@@ -82,7 +89,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             case .local:
                 let entries = try await stage(.localInventory) { try await nextLocal() }
                 try diff.take(local: entries.map { selection?.remaining($0) ?? $0 })
-            case .nothing: return try diff.finish()
+            case .nothing: return diff.finish()
             }
         }
     }
@@ -99,7 +106,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         while let entries = try await stage(.localInventory, { try await nextLocal() }) {
             try diff.take(local: selection?.remaining(entries) ?? entries)
         }
-        return try diff.finish()
+        return diff.finish()
     }
 
     private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {

@@ -23,7 +23,7 @@ extension SyncPass {
         }
         try Task.checkCancellation()
         let left = moved.withLock { $0 }.compactMap(\.removal).sorted { $0.local.key < $1.local.key }
-        try await remove(left[...], in: .moves)
+        try await removeAll(left[...], in: .moves)
     }
 
     /// Returns whether the processor holds the content of a move; throws only errors that end the pass.

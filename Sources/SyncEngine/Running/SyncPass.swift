@@ -186,19 +186,20 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     private func mayRemove(despite failureCount: Int) -> Bool { failureCount == 0 || options.removalCondition == .despiteFailures }
 
-    private func removeAll(_ removals: ArraySlice<SyncPlan<Item>.Removal>) async throws {
+    /// Removes items in several calls; the old items of moves are removed in the stage of the moves, and do not count.
+    func removeAll(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage = .removals) async throws {
         guard !removals.isEmpty, !board.mustStop else { return }
-        board.enter(.removals, items: .exactly(removals.count))
+        if stage == .removals { board.enter(.removals, items: .exactly(removals.count)) }
         var rest = removals
         while !rest.isEmpty, !board.mustStop {
             try Task.checkCancellation()
-            try await remove(rest.prefix(Self.removalsInOneCall), in: .removals)
+            try await remove(rest.prefix(Self.removalsInOneCall), in: stage)
             rest = rest.dropFirst(Self.removalsInOneCall)
         }
     }
 
-    /// Removes items, each after a check; the old items of moves are removed in the stage of the moves, and do not count.
-    func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage) async throws {
+    /// Removes items in one call, each after a check.
+    private func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>, in stage: SyncStage) async throws {
         var keys: Set<Item.Key> = []
         for removal in removals where !board.mustStop {
             let key = removal.local.key

@@ -181,6 +181,22 @@ struct MetadataTests {
         }
     }
 
+    @Test(arguments: [DuplicateKeys.refuse, .keepFirst, .keepLast])
+    func `S8, S27: links and directories that the list has twice are refused or resolved by a rule, and reported`(
+        duplicates: DuplicateKeys
+    ) async throws {
+        publish([file("z", "z"), link("l", "a"), directory("e"), link("l", "b"), directory("e")])
+        let options = SyncOptions(retry: .never, duplicates: duplicates)
+        let synchronizer = OneWaySynchronizer(processor: bench.target(layers: layers(.all)), options: options)
+        guard duplicates != .refuse else {
+            #expect(await syncError { try await synchronizer.sync() }?.code == .duplicateKeys)
+            #expect(try status("z") == nil)
+            return
+        }
+        #expect(try await synchronizer.sync().duplicates.map(\.description).sorted() == ["e", "l"])
+        #expect(try text("l") == (duplicates == .keepFirst ? "a" : "b"))
+    }
+
     // MARK: Links
 
     @Test(arguments: [

@@ -35,6 +35,35 @@ struct StageTests {
         #expect(bench.calls.last == .end)
     }
 
+    /// A processor that moves items to new keys.
+    private struct Renamer: SyncProcessor {
+        let local = WatchedState(Set(0..<1_000))
+        let removals = WatchedState([Int]())
+
+        func sourceList() -> ListedSource<Thing> { ListedSource((1_000..<2_000).map { Thing($0) }) }
+        func localInventory() -> LocalInventory<Thing> {
+            LocalInventory(versions: Dictionary(uniqueKeysWithValues: local.current.map { ($0, 1) }))
+        }
+        func downloadContent(of item: Thing) throws { throw Trouble.lasting }
+        func moves(in plan: SyncPlan<Thing>) -> [SyncPlan<Thing>.Move] {
+            zip(plan.additions, plan.removals).map { SyncPlan.Move($0, from: $1.local) }
+        }
+        func holdContent(of move: SyncPlan<Thing>.Move) -> Bool { true }
+        func move(_ move: SyncPlan<Thing>.Move) { local.update { _ = $0.insert(move.item.key) } }
+        func remove(_ keys: Set<Int>) {
+            removals.update { $0.append(keys.count) }
+            local.update { $0.subtract(keys) }
+        }
+    }
+
+    @Test func `S1, S20: the old items of moves are removed a few hundred at a time`() async throws {
+        let processor = Renamer()
+        let report = try await OneWaySynchronizer(processor: processor).sync()
+        #expect((report.movedCount, report.removedCount) == (1_000, 0))
+        #expect(processor.local.current == Set(1_000..<2_000))
+        #expect(processor.removals.current == [256, 256, 256, 232])
+    }
+
     @Test func `S12: every preview ends before the first content begins`() async throws {
         let bench = Bench(source: (1...40).map { Thing($0) })
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 8, downloadsPreviews: true)).sync()
