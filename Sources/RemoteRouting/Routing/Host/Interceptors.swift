@@ -32,8 +32,8 @@ public import RemoteHTTP
 public protocol RequestInterceptor: Sendable {
     /// Changes the request, or throws to prevent it from being sent.
     ///
-    /// - Throws: Any error. A ``RemoteError`` reaches the caller; any other error becomes the underlying error of
-    ///   ``RemoteError/Code/interceptorFailed``.
+    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if ``RemoteError/isRetryable`` is `true` and
+    ///   the request may be repeated. Any other error becomes the underlying error of ``RemoteError/Code/interceptorFailed``.
     func intercept(_ request: inout HTTPRequest) async throws
 }
 
