@@ -93,6 +93,19 @@ struct InterceptorTests {
         #expect(try await plain.send(Route(path: "/x"), as: [Int].self, nilFor: [404]) == nil)
     }
 
+    @Test func `H7: a call does not repeat what a call of its interceptor has retried`() async throws {
+        let memory = MemoryTransport { $0.url.path == "/token" ? .status(503) : .status(204) }
+        let plain = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
+        let once = plain.with { $0.retry = .never }
+        for inner in [plain, once] {
+            let before = memory.requests.count
+            let host = plain.intercepting(requests: Changing { _ in try await inner.send("/token") })
+            let error = try await remoteError { try await host.send("/x") }
+            #expect(error.status == 503 && error.attempts == 3)
+            #expect(memory.requests.count - before == 3 && memory.requests.allSatisfy { $0.url.path == "/token" })
+        }
+    }
+
     @Test(arguments: TransportKind.allCases)
     func `H7: a failed request of an interceptor repeats no request that must not be repeated`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)

@@ -32,7 +32,8 @@ public import RemoteHTTP
 public protocol RequestInterceptor: Sendable {
     /// Changes the request, or throws to prevent it from being sent.
     ///
-    /// - Throws: Any error. A ``RemoteError`` reaches the caller; any other error becomes the underlying error of
+    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if ``RemoteError/isRetryable`` is `true`, its
+    ///   call has made one attempt only, and the request may be repeated. Any other error becomes the underlying error of
     ///   ``RemoteError/Code/interceptorFailed``.
     func intercept(_ request: inout HTTPRequest) async throws
 }
@@ -49,7 +50,8 @@ public protocol ResponseInterceptor: Sendable {
     ///   - response: The response. A streamed body still arrives (``HTTPResponse/Body/data`` is `nil`); an interceptor may replace it but
     ///     must not read it. The body of an error has at most 64 KiB.
     ///   - request: The request as it was sent, with its route and tags.
-    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if ``RemoteError/isRetryable`` is `true` and
-    ///   the request may be repeated. Any other error becomes the underlying error of ``RemoteError/Code/interceptorFailed``.
+    /// - Throws: Any error. A ``RemoteError`` reaches the caller, or leads to another attempt if ``RemoteError/isRetryable`` is `true`, its
+    ///   call has made one attempt only, and the request may be repeated. Any other error becomes the underlying error of
+    ///   ``RemoteError/Code/interceptorFailed``.
     func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws
 }

@@ -216,9 +216,11 @@ final class RouteCall: Sendable {
     private func nextAttempt(after error: any Error) throws -> MonotonicInstant {
         guard var failure = error as? RemoteError else { throw error }
         let attempt = sent.withLock(\.attempts)
-        failure.attempts = attempt
         let now = host.time.now
-        guard retries, let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else { throw failure }
+        guard retries, let delay = host.delay(after: failure, attempt: attempt, at: now, until: deadline) else {
+            failure.attempts = max(failure.attempts, attempt)
+            throw failure
+        }
         host.log?.record(.waiting(delay), request, operation: "\(failure.operation) (attempt \(attempt))")
         return now.advanced(by: delay)
     }
@@ -320,11 +322,10 @@ func within<Value: Sendable>(
 extension RemoteHost {
     /// The delay before the next attempt after the failure of an attempt, numbered from 1; `nil` if the failure is final.
     func delay(after error: RemoteError, attempt: Int, at now: MonotonicInstant, until deadline: MonotonicInstant?) -> Duration? {
-        guard error.isRetryable else { return nil }
-        var single = error
-        // The policy refuses errors that lower layers already retried; here the policy itself counts the attempts.
-        single.attempts = 1
-        guard let delay = retry.delay(after: single, attempt: attempt, unit: random()) else { return nil }
+        // An error with several attempts comes from a call of an interceptor, which has retried already.
+        guard error.isRetryable, error.attempts == 1, let delay = retry.delay(after: error, attempt: attempt, unit: random()) else {
+            return nil
+        }
         // Fails at once if the delay exceeds the deadline; the error carries the server's `Retry-After`.
         if let deadline, now.advanced(by: delay) >= deadline { return nil }
         return delay

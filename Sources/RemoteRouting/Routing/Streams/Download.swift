@@ -99,12 +99,15 @@ private struct Download: Sendable {
                     attempt = 1
                 }
             } catch var error as RemoteError {
-                error.attempts = attempt
+                let count = max(error.attempts, attempt)
                 // Attempts that receive bytes do not count, because a long download may be interrupted often.
                 if part.length > before { attempt = 0 }
                 let now = host.time.now
                 let deadline = limit.map { now.advanced(by: $0) }
-                guard let delay = host.delay(after: error, attempt: max(1, attempt), at: now, until: deadline) else { throw error }
+                guard let delay = host.delay(after: error, attempt: max(1, attempt), at: now, until: deadline) else {
+                    error.attempts = count
+                    throw error
+                }
                 do {
                     try await host.time.sleep(until: host.time.now.advanced(by: delay))
                 } catch {
