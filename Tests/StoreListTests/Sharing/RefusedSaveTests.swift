@@ -84,6 +84,20 @@ struct RefusedSaveTests {
         #expect(!observer.states.contains { $0.content == 200 })
     }
 
+    @Test func `D3: a refused edit is applied again although content was fetched over the same base meanwhile`() async throws {
+        let observer = try await observed()
+        cacher.hold()
+        let edit = Task { [handle = store[1]] in await handle.update { $0 += 1 } }
+        try await cacher.saves(begun: 1)
+        fetcher.enqueue(.success(150))
+        #expect(try await store[1].requireData(from: .origin) == 150)
+        cacher.change(1, to: 200)
+        cacher.release()
+        #expect(await edit.value)
+        try await observer.next { $0.content == 201 }
+        #expect(cacher.content(1) == 201)
+    }
+
     @Test func `D5: a fetch that waits for a newer record begins if an own save overwrites that record`() async throws {
         cacher.grantLeases()
         cacher.hold()

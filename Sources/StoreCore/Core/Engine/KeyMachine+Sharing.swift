@@ -96,8 +96,8 @@ extension KeyMachine {
         guard let refused = saving.end() else { return false }
         let wasOutdating = refused.change?.invalidates == true
         report(.superseded, &transition)
-        if let next = saving.next, !next.isDerived {
-            // Newer content of this store replaces the refused one, and has a base of its own.
+        if let next = saving.next, !next.isDerived, next.base.map({ $0 >= revision }) ?? true {
+            // Newer content of this store replaces the refused one, unless its own base is outdated, too.
             if wasOutdating { saving.next?.invalidates = true }
             saveEnded(refused.revision, failure: nil, &transition)
             endTransition(&transition)
