@@ -37,6 +37,7 @@ enum CrashWriter {
         case "outbox": try await OutboxModes.run(text(), directory, Array(arguments))
         case "format": try await FormatModes.run(text(), directory, Array(arguments))
         case "linked": try await LinkedLife.run(text(), directory, Array(arguments))
+        case "app": try await AppLife.run(text(), directory, arguments.compactMap { Int($0) })
         case "life": try await OutboxLife.run(text(), directory, Array(arguments))
         default: say("unknown mode \(mode)")
         }
