@@ -195,7 +195,8 @@ final class AppLife: Sendable {
                 _ = try await sendLike($0, $1)
             }
         }
-        await outbox.register(Rename.self, patching: posts, at: \.post, and: inOwn(\Rename.post, rename), patch: rename) { command, delivery in
+        let renames = inOwn(\Rename.post, rename)
+        await outbox.register(Rename.self, patching: posts, at: \.post, and: renames, patch: rename) { command, delivery in
             _ = try await origin.changePost(command.post, delivery.id, command.number) { $0.title = "\(command.number)" }
         }
         let row = CommandPatch<Create>(own, at: { _ in UnitParam() }) { command, posts in
