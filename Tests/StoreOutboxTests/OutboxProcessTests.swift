@@ -75,29 +75,27 @@ struct OutboxProcessTests {
         async throws
     {
         for seed in seeds(UInt64(40), quick: 3, sanitized: 2) {
-            for form in isLongRun ? Array(0..<16) : [Int(seed % 16)] {
-                let place = try TemporaryDirectory()
-                func start(_ mode: String, _ arguments: Any...) throws -> ChildProcess {
-                    try ChildProcess("CrashWriter", ["app", place.directory.path, mode, "\(form)"] + arguments.map { "\($0)" })
-                }
-                var dice = SplitMix(seed: seed)
-                var kept: [Int] = []
-                #expect(try await start("begin").nextLine() == "begun")
-                for round in 1...2 + dice.below(3) {
-                    let children = try (1...1 + dice.below(3)).map { try start("live", dice.next() >> 1, 10_000 * round + 1000 * $0) }
-                    if dice.below(2) == 0 {
-                        try await Task.sleep(for: .milliseconds(50 + dice.below(200)))
-                        children[dice.below(children.count)].kill()
-                    }
-                    for child in children { kept += try await numbersKept(by: child) }
-                }
-                let reader = try start("read")
-                let line = try #require(try await reader.nextLine(), "seed \(seed), form \(form): the reader has crashed")
-                #expect(line.hasPrefix("performed "), "seed \(seed), form \(form): \(line)")
-                let performed = line.split(separator: " ").compactMap { Int($0) }
-                #expect(Set(kept).subtracting(performed) == [], "seed \(seed), form \(form): commands were lost")
-                #expect(Set(performed).count == performed.count, "seed \(seed), form \(form): commands were performed twice")
+            let (place, form) = (try TemporaryDirectory(), Int(seed % 16))
+            func start(_ mode: String, _ arguments: Any...) throws -> ChildProcess {
+                try ChildProcess("CrashWriter", ["app", place.directory.path, mode, "\(form)"] + arguments.map { "\($0)" })
             }
+            var dice = SplitMix(seed: seed)
+            var kept: [Int] = []
+            #expect(try await start("begin").nextLine() == "begun")
+            for round in 1...2 + dice.below(3) {
+                let children = try (1...1 + dice.below(3)).map { try start("live", dice.next() >> 1, 10_000 * round + 1000 * $0) }
+                if dice.below(2) == 0 {
+                    try await Task.sleep(for: .milliseconds(50 + dice.below(200)))
+                    children[dice.below(children.count)].kill()
+                }
+                for child in children { kept += try await numbersKept(by: child) }
+            }
+            let reader = try start("read")
+            let line = try #require(try await reader.nextLine(), "seed \(seed), form \(form): the reader has crashed")
+            #expect(line.hasPrefix("performed "), "seed \(seed), form \(form): \(line)")
+            let performed = line.split(separator: " ").compactMap { Int($0) }
+            #expect(Set(kept).subtracting(performed) == [], "seed \(seed), form \(form): commands were lost")
+            #expect(Set(performed).count == performed.count, "seed \(seed), form \(form): commands were performed twice")
         }
     }
 }
