@@ -34,7 +34,7 @@ private struct Create: Command {
 }
 
 /// The origin of all processes: a file that they change under a lock.
-private struct PostOrigin: Sendable {
+private final class PostOrigin: Sendable {
     private struct State: Codable {
         var posts: [Post] = []
         /// The commands that were performed, with the posts that they created.
@@ -52,6 +52,8 @@ private struct PostOrigin: Sendable {
     /// The longest delay before and after the origin acts, in milliseconds; without one, nothing fails.
     let lag: Int
     private let lock: FileLock
+    /// The lock of the file holds for the process, not for each of its tasks.
+    private let turn = Lock(())
 
     init(_ directory: URL, lag: Int) throws {
         (self.directory, self.lag) = (directory, lag)
@@ -90,7 +92,7 @@ private struct PostOrigin: Sendable {
     /// - Parameter change: Changes the posts, and returns the place of the changed one; `nil` if there is no such post.
     private func perform(_ id: UUID, _ number: Int, _ change: (inout [Post]) -> Int?) async throws -> Post {
         try await wait(true)
-        let post = try performNow(id, number, change)
+        let post = try turn.withLock { _ in try performNow(id, number, change) }
         try await wait(true)
         return post
     }
