@@ -20,7 +20,7 @@ struct LinkedSharingTests {
         let memory = MemoryCacher<Int, [Int]>()
         var shown = record([1_100])
         shown.fields.stamp = 1
-        try await memory.save(shown, param: 0)
+        await memory.save(shown, param: 0)
         let link = EntityLink<[Int]>.entities(of: store, id: { $0 / 1_000 }) { content, visit in
             for place in content.indices { visit(&content[place]) }
         }
