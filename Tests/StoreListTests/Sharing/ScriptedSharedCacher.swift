@@ -43,9 +43,10 @@ final class ScriptedSharedCacher: SharedCacher {
     /// Waits until saves have begun.
     func saves(begun count: Int) async throws { try await state.wait { $0.savesBegun >= count ? () : nil } }
 
-    /// Another user saves content.
-    func change(_ key: Int, to content: Int, isExpired: Bool = false, delivers: Bool = true) {
+    /// Another user saves content; with a stamp if that user links to it.
+    func change(_ key: Int, to content: Int, stamp: Stamp? = nil, isExpired: Bool = false, delivers: Bool = true) {
         var changed = record(content)
+        if let stamp { changed.fields.stamp = stamp }
         if isExpired { changed.freshness = .fresh(for: .zero) }
         state.update { [changed] state in
             let revision = state.next(writer: Self.other)

@@ -104,12 +104,19 @@ extension KeyMachine {
             return wasOutdating
         }
         let invalidates = wasOutdating || saving.next?.invalidates == true || desk.invalidatePending
-        if refused.change?.isUnattended == true || saving.next?.isUnattended == true { dropUnsaved(&transition) }
+        let isUnattended = refused.change?.isUnattended == true || saving.next?.isUnattended == true
+        let isEdited = isUnattended || invalidates || isAwaitedByUpdates(book.revision)
+        if isUnattended { dropUnsaved(&transition) }
         saving.next = nil
         saving.isRequested = false
         learn(revision)
         // The changes of these callers are applied again, to the newer content.
         resumeCallers(&transition) { need in if case .savedEdit = need { .outdated } else { nil } }
+        var newer = newer
+        // The copies of the refused content in linked lists have its stamp, and would take the place of the newer content.
+        if isEdited, let stamp = book.linked?.value.stamp, newer?.record.fields.stamp ?? 0 <= stamp {
+            newer?.record.fields.stamp = transition.stamp()
+        }
         adopt(newer, &transition)
         if invalidates { invalidateNewest(&transition) }
         readAgain(&transition)
@@ -247,12 +254,13 @@ extension KeyMachine {
         let refetches = rules.policy.revalidatesOnExpiry && newer.expires(after: transition.now)
         book.held?.refetchesAtDeadline = refetches
         book.revision = transition.tickets.next()
+        saveEnded(book.revision, failure: nil, &transition)
+        // Both may add changes that the cacher lacks.
         if transition.links != nil { linkRead(&transition) }
         noteArrival()
         reconcileCommands(&transition)
         mirror(&transition)
         transition.publishes = true
-        saveEnded(book.revision, failure: nil, &transition)
         if isUsable {
             if desk.hasCallersOfContent { resumeWithContent(&transition) }
             if !origin.isStreaming, forceRefresh || desk.refreshCallers > 0 { restartIfWanted(forceRefresh: true, &transition) }
