@@ -230,9 +230,7 @@ public struct VersionManifest: Hashable, Sendable {
         guard let text = try string("version") else { throw Refusal(reason: "it has no version") }
         var entry = Entry(version: try version(text), url: try string("url"), group: try string("group"))
         if let digest = try string("sha256")?.lowercased() {
-            guard digest.utf8.count == 64, digest.utf8.allSatisfy({ $0 &- 0x30 <= 9 || $0 &- 0x61 < 6 }) else {
-                throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits")
-            }
+            guard SHA256.Digest(hex: digest.utf8) != nil else { throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits") }
             entry.sha256 = digest
         }
         switch try single("length", in: members) {
