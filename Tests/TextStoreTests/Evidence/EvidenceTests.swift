@@ -215,7 +215,10 @@ struct EvidenceTests {
         let date = Date(timeIntervalSince1970: 1_700_000_000.25)
         let acceptance = Acceptance(
             identifier: text, version: SemanticVersion("1.2.3"), digest: "00ff", date: date, language: "de", account: text)
-        let records = [AcceptanceRecord(.accepted, acceptance, text), AcceptanceRecord(.withdrawn, acceptance, nil)]
+        let records = [
+            AcceptanceRecord(kind: .accepted, acceptance: acceptance, wording: text),
+            AcceptanceRecord(kind: .withdrawn, acceptance: acceptance),
+        ]
         let lines = String(decoding: AcceptanceRecord.export(records, as: .jsonLines), as: UTF8.self).split(
             separator: /\n|\r\n|\u{2028}|\u{85}/)
         #expect(lines.count == 2)
