@@ -122,8 +122,7 @@ final class PreviewMemory<Item: SyncItem>: Sendable {
     func missing(among downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
         versions.withLock { versions in
             guard !versions.isEmpty else { return downloads }
-            let known = versions
-            versions = [:]
+            let known = exchange(&versions, with: [:])
             return downloads.filter { download in
                 guard let version = known[download.item.key], version == download.item.version else { return true }
                 versions[download.item.key] = version

@@ -103,8 +103,7 @@ extension Shelf {
         // Reading the other texts of a set repeats the fault of a damaged one, which is reported once.
         var reported: Set<String> = []
         outcome.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
-        outcome.faults += faults.filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
-        faults = []
+        outcome.faults += exchange(&faults, with: []).filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
         return outcome
     }
 
