@@ -78,11 +78,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         plan.isDryRun = true
         plan.arrangeDownloads(by: options.order)
         if !plan.isEmpty {
-            do {
-                plan.choose(try await processor.prepareDownload(plan))
-            } catch {
-                throw StageFailure(stage: .prepare, error: error)
-            }
+            plan.choose(try await StageFailure.catching(in: .prepare) { try await processor.prepareDownload(plan) })
         }
         return plan
     }

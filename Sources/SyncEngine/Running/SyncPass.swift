@@ -87,11 +87,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
-            do {
+            try await StageFailure.catching(in: .end) {
                 try await processor.syncWillEnd()
                 try await plan.whenApplied?()
-            } catch {
-                throw StageFailure(stage: .end, error: error)
             }
         }
         let failures = board.report.failures
