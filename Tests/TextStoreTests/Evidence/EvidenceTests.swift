@@ -320,15 +320,7 @@ struct EvidenceCrashTests {
             let children = try (0..<Int.random(in: 1...2, using: &dice)).map { number in
                 try ChildProcess(program, [directory, "-", "\(first + number * 10_000)", "-", "one", "1", "5000", "evidence"])
             }
-            for _ in 0..<Int.random(in: 0...12, using: &dice) {
-                for child in children { if let number = child.readLine().flatMap({ Int($0) }) { saved.append(number) } }
-            }
-            // The kill may hit between two lines as well as at one.
-            for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
-            for child in children {
-                child.kill()
-                while let line = child.readLine() { if let number = Int(line) { saved.append(number) } }
-            }
+            saved += numbers(of: children, killedAfter: 0...12, &dice)
             try await check(directory, saved: saved, "seed \(seed)")
         }
     }
