@@ -14,6 +14,7 @@
 public import Foundation
 public import StoreCore
 package import StorePlatform
+internal import Synchronization
 
 /// The versioned texts of one session: bundled with the app, replaced by newer ones from a server, and never going backwards.
 ///
@@ -49,7 +50,7 @@ public final class TextStore: Sendable {
     /// The fetches in flight, by their tickets.
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
     /// Whether a task is verifying the records of another process.
-    let isVerifying = Lock(false)
+    let isVerifying = Atomic(false)
 
     /// Opens a session. The first registration reads the directory, and the first save creates it.
     ///

@@ -111,10 +111,9 @@ private struct MetadataPlanning<Item: FileItem> {
 
     mutating func take(_ item: Item) throws {
         let key = item.key
-        guard let metadata = item.metadata, metadata.kind != .file else {
-            guard let metadata = item.metadata, !others.contains(key), let found = try find(moved[key] ?? key),
-                found.status.kind == .regular
-            else { return }
+        guard let metadata = item.metadata else { return }
+        if metadata.kind == .file {
+            guard !others.contains(key), let found = try find(moved[key] ?? key), found.status.kind == .regular else { return }
             let words = metadata.differences(from: found.status, options)
             if !words.isEmpty { changes.append(.init(key, item: item, summary: words.joined(separator: ", "))) }
             return

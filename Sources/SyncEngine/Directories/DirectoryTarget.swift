@@ -140,8 +140,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 state.failedBegins.remove(at: failed)
                 return nil
             }
-            defer { state.session = nil }
-            return state.session
+            return state.session.take()
         }
         // A complete pass was already flushed by `syncWillEnd()`, which reports failures. After any other pass the caller already has an
         // error, and the journal relies on no unflushed file. A journal that was not compacted remains valid.
@@ -185,8 +184,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 if !page.isEmpty {
                     return page.map { LocalEntry($0.path, version: $0.version, byteCount: Int64($0.size)) }
                 }
-                defer { rest = nil }
-                return rest?.map { entry in
+                return rest.take()?.map { entry in
                     let isForeign = entry.version == nil && !entry.isTorn
                     let isReadable = isForeign && !entry.isUnreadable
                     var local = LocalEntry<Item>(

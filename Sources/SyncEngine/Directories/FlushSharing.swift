@@ -28,10 +28,7 @@ struct FlushSharing: Hashable, Sendable {
 
     /// Begins the flush that is due; returns `false` if none is due, or if it has no waiters any more.
     mutating func begins() -> Bool {
-        guard isDue else { return false }
-        isDue = false
-        guard waitingForNext > 0 else { return false }
-        waitingForNext = 0
+        guard exchange(&isDue, with: false), exchange(&waitingForNext, with: 0) > 0 else { return false }
         lastBegun += 1
         return true
     }

@@ -7,7 +7,8 @@ internal import StoreCore
 final class GroupedFlush: Sendable {
     private struct State: Sendable {
         var sharing = FlushSharing()
-        var error: (any Error)?
+        /// The outcome of the last flush.
+        var outcome: Result<Void, any Error> = .success(())
         /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()
         /// Whether waiters must be checked, because a flush has ended.
@@ -44,7 +45,7 @@ final class GroupedFlush: Sendable {
         if arrival.isToBegin || isLast { begin(flush, at: isLast ? .now() : earliest) }
         do {
             let isWell = try await state.wait(for: arrival.number) { $0.sharing.isWell(arrival.number) }
-            if !isWell, let error = state.read({ $0.error }) { throw error }
+            if !isWell { try state.read { $0.outcome }.get() }
         } catch let error as CancellationError {
             state.update { $0.sharing.left(arrival.number) }
             throw error
@@ -55,16 +56,10 @@ final class GroupedFlush: Sendable {
         queue.asyncAfter(deadline: time) { [self] in
             guard state.update({ $0.sharing.begins() }) else { return }
             let next = DispatchTime.now() + interval
-            let failure: (any Error)?
-            do {
-                try flush()
-                failure = nil
-            } catch {
-                failure = error
-            }
+            let outcome = Result { try flush() }
             let isAnotherWanted = state.update { state in
-                (state.earliest, state.error, state.changes) = (next, failure, .everything)
-                return state.sharing.ended(well: failure == nil)
+                (state.earliest, state.outcome, state.changes) = (next, outcome, .everything)
+                return state.sharing.ended(well: (try? outcome.get()) != nil)
             }
             if isAnotherWanted { begin(flush, at: next) }
         }

@@ -64,10 +64,8 @@ extension ListedFile {
         }
 
         private mutating func skipBlanks() {
-            while index < text.count, Self.isBlank(text[index]) { index += 1 }
+            while index < text.count, ListScanner.isBlank(text[index]) { index += 1 }
         }
-
-        private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
         private mutating func take(_ sign: Unicode.Scalar) -> Bool {
             skipBlanks()
@@ -116,7 +114,7 @@ extension ListedFile {
             guard index > start, index - start == 1 || text[start] != 0x30 else { return nil }
             // Anything else than the end of the value is another form of a number.
             guard index < text.count else { return nil }
-            return text[index] == UInt8(ascii: ",") || text[index] == UInt8(ascii: "}") || Self.isBlank(text[index]) ? number : nil
+            return text[index] == UInt8(ascii: ",") || text[index] == UInt8(ascii: "}") || ListScanner.isBlank(text[index]) ? number : nil
         }
     }
 }

@@ -174,10 +174,7 @@ final class TargetPlaces: Sendable {
     /// Flushes all changed names and, if the system can, all files.
     func synchronize() throws {
         // The next call flushes later changes.
-        let paths = touched.withLock { touched in
-            defer { touched = [] }
-            return touched
-        }
+        let paths = touched.withLock { exchange(&$0, with: []) }
         do {
             if try root.synchronizeFileSystem() { return }
             for path in paths {

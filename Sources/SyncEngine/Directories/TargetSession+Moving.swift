@@ -51,11 +51,7 @@ extension TargetSession {
 
     /// Forgets the files that were held and not installed; their content stays under their old names.
     func releaseHeld() throws {
-        let held = state.withLock { state in
-            defer { state.held = [:] }
-            return state.held.keys.sorted()
-        }
-        for key in held {
+        for key in state.withLock({ exchange(&$0.held, with: [:]) }).keys.sorted() {
             let name = PartNames(path: key.path).bytes
             // The last name of a file is kept: its old name may belong to another file by now.
             if let found = try places.parts.status(of: name), found.linkCount > 1 { try places.parts.remove(name) }

@@ -52,10 +52,7 @@ extension TargetSession {
 
     /// Installs the staged updates; returns the files that were not replaced, with their reasons.
     func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
-        let (staged, count) = state.withLock { state in
-            defer { state.staged = [:] }
-            return (state.staged, state.stageable.count)
-        }
+        let (staged, count) = state.withLock { (exchange(&$0.staged, with: [:]), $0.stageable.count) }
         guard !staged.isEmpty else { return [] }
         var refusal: (any Error)? = Task.isCancelled ? CancellationError() : nil
         if refusal == nil, !overrides.contains(.sharedContent) {

@@ -286,10 +286,7 @@ final class TargetSession: Sendable {
     ///
     /// A directory left by a killed process would block a file of its name.
     func forgetVanished() throws {
-        let vanished = state.withLock { state in
-            defer { state.vanished = [] }
-            return state.vanished
-        }
+        let vanished = state.withLock { exchange(&$0.vanished, with: []) }
         for path in vanished {
             // A failure is harmless, because the directory then counts as any other.
             if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }

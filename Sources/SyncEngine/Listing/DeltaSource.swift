@@ -59,8 +59,8 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
     /// A reader that returns the whole list as one page, or the pages of the whole list and an empty one.
     public struct Reader: SourceReader {
         fileprivate let source: DeltaSource
-        fileprivate var whole: Full.Reader?
-        fileprivate var state: SavedList<Item>?
+        /// The reader of the whole list with the list that it has read; `nil` if changes are enough.
+        fileprivate var whole: (reader: Full.Reader, list: SavedList<Item>)?
         fileprivate var hasEnded = false
 
         /// Requests the changes, or reads the next page of the whole list.
@@ -76,13 +76,12 @@ public struct DeltaSource<Full: SourceList>: SourceList where Full.Item: Codable
                     return end(with: saved.items, saved, .complete(count: saved.items.count))
                 }
                 let (list, token) = try await source.full()
-                whole = list.makeReader()
-                state = SavedList(token: token, passes: 0, items: [])
+                whole = (list.makeReader(), SavedList(token: token, passes: 0, items: []))
             }
-            guard let page = try await whole?.next() else { return nil }
-            state?.items += page.items
-            guard let mark = page.end, let state else { return page }
-            return end(with: page.items, state, mark, after: page.whenApplied)
+            guard let page = try await whole?.reader.next() else { return nil }
+            whole?.list.items += page.items
+            guard let mark = page.end, let list = whole?.list else { return page }
+            return end(with: page.items, list, mark, after: page.whenApplied)
         }
 
         private mutating func end(

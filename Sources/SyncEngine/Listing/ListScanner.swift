@@ -81,9 +81,8 @@ struct ListScanner: Sendable {
     /// Returns the items completed since the last call as a JSON array; `nil` if there are none.
     mutating func takeItems() -> [UInt8]? {
         guard !ready.isEmpty else { return nil }
-        defer { ready = [] }
         ready.append(UInt8(ascii: "]"))
-        return ready
+        return exchange(&ready, with: [])
     }
 
     /// Returns the end of the list after its last byte. Without a marked end, or with a wrong length, the list may have been cut.
@@ -160,7 +159,7 @@ struct ListScanner: Sendable {
         }
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0A).contains(byte) || byte == 0x0D }
+    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0A).contains(byte) || byte == 0x0D }
 
     // MARK: Inside of an item
 

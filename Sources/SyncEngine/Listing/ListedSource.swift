@@ -30,8 +30,7 @@ public struct ListedSource<Item: SyncItem>: SourceList {
 
         /// Returns all items on the first call, and `nil` afterward.
         public mutating func next() -> SourcePage<Item>? {
-            guard let items else { return nil }
-            self.items = nil
+            guard let items = items.take() else { return nil }
             return SourcePage(items, end: .complete(count: expectedCount))
         }
     }

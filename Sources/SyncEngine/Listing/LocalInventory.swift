@@ -53,10 +53,7 @@ public struct LocalInventory<Item: SyncItem>: Sendable {
     public init(_ entries: [LocalEntry<Item>], order: SourceOrder = .unsorted) {
         self.init(order: order) {
             var rest: [LocalEntry<Item>]? = entries
-            return {
-                defer { rest = nil }
-                return rest
-            }
+            return { rest.take() }
         }
     }
 

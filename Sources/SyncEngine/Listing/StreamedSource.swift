@@ -86,7 +86,10 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
             do {
                 while let piece = try await nextPiece?() {
                     try scanner.take(piece)
-                    if let text = scanner.takeItems() { return SourcePage(try decode(text)) }
+                    guard let text = scanner.takeItems() else { continue }
+                    let items = try decode(text)
+                    itemCount += items.count
+                    return SourcePage(items)
                 }
                 hasEnded = true
                 return SourcePage([], end: try scanner.end(length: length))
@@ -95,19 +98,14 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
             }
         }
 
-        private mutating func decode(_ text: [UInt8]) throws -> [Item] {
+        private func decode(_ text: [UInt8]) throws -> [Item] {
             if Item.self == ListedFile.self {
                 // Cast as a whole, because a cast of an array casts its elements.
                 let files: Any? = ListedFile.parse(text)
-                if let files = files as? [Item] {
-                    itemCount += files.count
-                    return files
-                }
+                if let files = files as? [Item] { return files }
             }
             do {
-                let items = try decoder.decode([Item].self, from: Data(text))
-                itemCount += items.count
-                return items
+                return try decoder.decode([Item].self, from: Data(text))
             } catch let error as DecodingError {
                 let (path, reason) = error.placeAndReason
                 let number = itemCount + 1 + (path.first?.intValue ?? 0)

@@ -1,13 +1,8 @@
 /// A plan under construction, built from pairs of items and from items without a counterpart.
 struct PlanBuilder<Item: SyncItem>: Sendable {
     private(set) var plan = SyncPlan<Item>()
-    private let localEdits: LocalEdits
+    let localEdits: LocalEdits
     let duplicates: DuplicateKeys
-
-    init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
-        self.localEdits = localEdits
-        self.duplicates = duplicates
-    }
 
     mutating func added(_ item: Item) {
         plan.sourceCount += 1

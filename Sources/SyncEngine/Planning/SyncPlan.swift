@@ -138,8 +138,6 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     /// The safety gate's refusal of this plan; `nil` if it lets the plan pass.
     public internal(set) var gateRefusal: SyncError?
 
-    init() {}
-
     /// Whether the plan contains no changes and no refusals.
     public var isEmpty: Bool {
         additions.isEmpty && updates.isEmpty && removals.isEmpty && moves.isEmpty && metadata.isEmpty && refusals.isEmpty

@@ -73,10 +73,6 @@ public struct SyncReport: Sendable {
     /// Whether the pass went through all of its stages; a pass that was refused, canceled, or failed before its plan has nothing pending.
     var hasSucceeded = false
 
-    init(pass: Int) {
-        self.pass = pass
-    }
-
     /// Whether the pass has ended and the local side equals the source, apart from items left out of the downloads.
     public var isComplete: Bool { hasSucceeded && failures.isEmpty && pendingDownloadCount == 0 && pendingRemovals.isEmpty }
 

@@ -36,47 +36,40 @@ struct ItemWorkers: Sendable {
         action: @escaping @Sendable (Element) async throws -> Void,
         done: @escaping @Sendable (Element, inout SyncReport) -> Void
     ) async {
-        let cursor = Cursor(items)
+        let cursor = Cursor(items), retries = Retries(policy: options.retry, time: time)
         let count = Self.count(options.concurrency)
         let slots = Permits(count)
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<min(count + Self.standbyCount, items.count) {
-                group.addTask { await work(cursor, slots, stage: stage, key: key, bytes: bytes, action: action, done: done) }
-            }
-            // A failure that stops the pass cancels the other workers, which may be in the middle of long items.
-            for await _ in group where cursor.isStopped { group.cancelAll() }
-        }
-    }
-
-    /// Processes one item after another until there are no more; an item begins only with one of the slots.
-    private func work<Element>(
-        _ items: Cursor<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
-        bytes: (Element) -> Int64?, action: (Element) async throws -> Void, done: (Element, inout SyncReport) -> Void
-    ) async {
-        let retries = Retries(policy: options.retry, time: time)
-        let meter = ItemMeter(board: board, slots: slots)
-        // If one worker finds no more items, the standby workers have nothing to do either.
-        defer { slots.end() }
-        await ItemMeter.$current.withValue(meter) {
-            while await meter.takeSlot(), let item = items.next(), !Task.isCancelled {
-                do throws(Retries.Failure) {
-                    try await retries {
-                        // A retry needs a slot again. After the other workers have ended, none is available, and none is needed.
-                        _ = await meter.takeSlot()
-                        try await action(item)
-                    } beforeRetry: {
+        // Processes one item after another until there are no more; an item begins only with one of the slots.
+        @Sendable func work() async {
+            let meter = ItemMeter(board: board, slots: slots)
+            // If one worker finds no more items, the standby workers have nothing to do either.
+            defer { slots.end() }
+            await ItemMeter.$current.withValue(meter) {
+                while await meter.takeSlot(), let item = cursor.next(), !Task.isCancelled {
+                    do throws(Retries.Failure) {
+                        try await retries {
+                            // A retry needs a slot again. After the other workers have ended, none is available, and none is needed.
+                            _ = await meter.takeSlot()
+                            try await action(item)
+                        } beforeRetry: {
+                            meter.takeBack()
+                        }
+                        let counted = meter.take()
+                        board.advance(items: 1, bytes: bytes(item).map { max(0, $0) - counted } ?? 0) { done(item, &$0) }
+                    } catch {
                         meter.takeBack()
+                        // Items that a canceled pass did not finish are pending, not failed.
+                        if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
+                        let failure = SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts)
+                        if board.failed(failure, options) { return cursor.stop() }
                     }
-                    let counted = meter.take()
-                    board.advance(items: 1, bytes: bytes(item).map { max(0, $0) - counted } ?? 0) { done(item, &$0) }
-                } catch {
-                    meter.takeBack()
-                    // Items that a canceled pass did not finish are pending, not failed.
-                    if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
-                    let failure = SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts)
-                    if board.failed(failure, options) { return items.stop() }
                 }
             }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<min(count + Self.standbyCount, items.count) { group.addTask { await work() } }
+            // A failure that stops the pass cancels the other workers, which may be in the middle of long items.
+            for await _ in group where cursor.isStopped { group.cancelAll() }
         }
     }
 }

@@ -78,11 +78,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         plan.isDryRun = true
         plan.arrangeDownloads(by: options.order)
         if !plan.isEmpty {
-            do {
-                plan.choose(try await processor.prepareDownload(plan))
-            } catch {
-                throw StageFailure(stage: .prepare, error: error)
-            }
+            plan.choose(try await StageFailure.catching(in: .prepare) { try await processor.prepareDownload(plan) })
         }
         return plan
     }
@@ -122,8 +118,7 @@ final class PreviewMemory<Item: SyncItem>: Sendable {
     func missing(among downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
         versions.withLock { versions in
             guard !versions.isEmpty else { return downloads }
-            let known = versions
-            versions = [:]
+            let known = exchange(&versions, with: [:])
             return downloads.filter { download in
                 guard let version = known[download.item.key], version == download.item.version else { return true }
                 versions[download.item.key] = version

@@ -110,11 +110,9 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
-        do {
+        try await StageFailure.catching(in: stage) {
             try Task.checkCancellation()
             return try await body()
-        } catch {
-            throw StageFailure(stage: stage, error: error)
         }
     }
 }
@@ -180,4 +178,9 @@ struct StageFailure: Error, FailureAdvising {
     var failureKind: FailureKind { FailureKind(judging: error) }
     var retryAfter: Duration? { (error as? any FailureAdvising)?.retryAfter }
     var attempts: Int { (error as? any FailureAdvising)?.attempts ?? 1 }
+
+    /// Runs a part of a stage, and adds the stage to its error.
+    static func catching<Result>(in stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
+        do { return try await body() } catch { throw StageFailure(stage: stage, error: error) }
+    }
 }

@@ -170,12 +170,7 @@ final class ItemMeter: Sendable {
     }
 
     /// Returns the number of bytes counted for the finished item, and resets it.
-    func take() -> Int64 {
-        counted.withLock { counted in
-            defer { counted = 0 }
-            return counted
-        }
-    }
+    func take() -> Int64 { counted.withLock { exchange(&$0, with: 0) } }
 }
 
 extension SyncProgress {

@@ -4,6 +4,7 @@ internal import StoreCore
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
     /// Publishes the progress of a pass, with the number of the publication.
+    private typealias Actions = SyncLifecycle.Actions
     typealias Publish = @Sendable (_ report: SyncReport, _ serial: Int) -> Void
 
     private struct State: Sendable {
@@ -66,14 +67,13 @@ final class SyncHub: Sendable {
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
         try Task.checkCancellation()
         let marks = PassMark.all
-        let id: Int? = act { state, cancelled in
+        let id: Int? = act { state in
             // The run waits for the processor's call that made this call, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
-                return nil
+                return (nil, Actions())
             }
             let id = state.makeID()
-            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &cancelled)
-            return id
+            return (id, state.lifecycle.callerArrived(id, overrides: overrides))
         }
         guard let id else {
             throw SyncError(
@@ -83,38 +83,35 @@ final class SyncHub: Sendable {
         }
         // Only the cancellation of the task ends the wait without an outcome.
         _ = try? await state.wait(for: id) { $0.outcomes[id] }
-        let outcome = act { state, cancelled in
+        let outcome = act { state in
             let outcome = state.outcomes.removeValue(forKey: id)
-            if outcome == nil { apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &cancelled) }
-            return outcome
+            return (outcome, outcome == nil ? state.lifecycle.callerLeft(id) : Actions())
         }
         guard let outcome else { throw CancellationError() }
         return try outcome.get()
     }
 
     func cancel() {
-        act { state, cancelled in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &cancelled) }
+        act { ((), $0.lifecycle.cancelRequested()) }
     }
 
     // MARK: Passes
 
-    /// Runs a closure under the lock, and cancels a task outside it.
+    /// Runs a closure under the lock, and carries out its actions; cancels a task outside the lock.
+    ///
+    /// - Parameter outcome: The outcome of the pass that has ended, for its callers.
     @discardableResult
-    private func act<Value: Sendable>(_ body: (_ state: inout State, _ cancelled: inout Task<Void, Never>?) -> Value) -> Value {
-        let (value, cancelled) = state.update { state in
-            var cancelled: Task<Void, Never>?
-            let value = body(&state, &cancelled)
+    private func act<Value: Sendable>(outcome: Outcome? = nil, _ body: (_ state: inout State) -> (Value, Actions)) -> Value {
+        let (value, cancelled) = state.update { state -> (Value, Task<Void, Never>?) in
+            let (value, actions) = body(&state)
+            state.end(actions.cancelled, .failure(.cancelled))
+            if let outcome { state.end(actions.answered, outcome) }
+            let cancelled = actions.cancelsWork ? state.task : nil
+            if let pass = actions.starts { start(pass, &state) }
             return (value, cancelled)
         }
         cancelled?.cancel()
         return value
-    }
-
-    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ cancelled: inout Task<Void, Never>?) {
-        state.end(actions.cancelled, .failure(.cancelled))
-        if let outcome { state.end(actions.answered, outcome) }
-        if actions.cancelsWork { cancelled = state.task }
-        if let pass = actions.starts { start(pass, &state) }
     }
 
     private func start(_ pass: SyncLifecycle.Pass, _ state: inout State) {
@@ -129,13 +126,13 @@ final class SyncHub: Sendable {
     }
 
     private func ended(_ outcome: Outcome) {
-        act { state, cancelled in
+        act(outcome: outcome) { state in
             switch outcome {
             case .success(let report): state.show(.completed(report))
             case .failure(let error): state.show(.error(rawError: error, content: error.report))
             }
             state.task = nil
-            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &cancelled)
+            return ((), state.lifecycle.passEnded())
         }
     }
 
@@ -165,10 +162,7 @@ final class SyncHub: Sendable {
     }
 
     func leaveObserving(_ id: Int) {
-        act { state, cancelled in
-            guard state.observers.remove(id) != nil else { return }
-            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &cancelled)
-        }
+        act { state in ((), state.observers.remove(id) == nil ? Actions() : state.lifecycle.observerLeft()) }
     }
 
     /// Waits for a state that the observer has not seen; returns `nil` once the task is canceled, and the observer leaves.

@@ -28,26 +28,20 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     /// Runs the pass; returns its report, or the reason why the sides differ.
     func run() async -> Result<SyncReport, SyncError> {
-        let outcome: Result<Void, SyncError>
+        var failure: SyncError?
         do {
             try await runStages()
-            outcome = .success(())
         } catch {
             let stage = board.report.progress.stage
             // In a canceled pass, the error of any call is reported as the cancellation.
-            outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
+            failure = Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage)
         }
-        let report = board.finish(hasSucceeded: (try? outcome.get()) != nil)
+        let report = board.finish(hasSucceeded: failure == nil)
         board.enter(.end)
         // A separate task, so that the end is not canceled together with the work before it.
         await Task { [processor] in await processor.syncDidEnd(report) }.value
-        switch outcome {
-        case .success:
-            return .success(report)
-        case .failure(var error):
-            error.report = report
-            return .failure(error)
-        }
+        failure?.report = report
+        return failure.map { .failure($0) } ?? .success(report)
     }
 
     private func runStages() async throws {
@@ -93,11 +87,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
-            do {
+            try await StageFailure.catching(in: .end) {
                 try await processor.syncWillEnd()
                 try await plan.whenApplied?()
-            } catch {
-                throw StageFailure(stage: .end, error: error)
             }
         }
         let failures = board.report.failures

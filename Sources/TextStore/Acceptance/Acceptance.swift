@@ -15,7 +15,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
     /// Whether a digest or a verifier had confirmed that the accepted text belongs to the version.
     ///
     /// Otherwise the text may be older than its version, and the acceptance covers no other wording of the same version.
-    public var isVerified: Bool
+    public var isVerified = true
     /// The language of the accepted text, such as `de-AT`; `nil` for a text in one language.
     public var language: String?
     /// The account that has accepted the text; `nil` for the user of the device.
@@ -43,37 +43,6 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case digest
     }
 
-    /// Makes the acceptance of a text.
-    package init(of text: VersionedText, by account: String? = nil, at date: Date) {
-        self.init(
-            identifier: text.identifier, version: text.version, digest: text.digest, date: date, isVerified: text.isVerified,
-            language: text.language, account: account)
-    }
-
-    init(
-        identifier: String, version: SemanticVersion?, digest: String, date: Date, isVerified: Bool = true, language: String? = nil,
-        account: String? = nil
-    ) {
-        (self.language, self.account) = (language, account)
-        self.identifier = identifier
-        self.version = version
-        self.digest = digest
-        self.date = date
-        self.isVerified = isVerified
-    }
-
-    /// Decodes an acceptance; without `isVerified`, it counts as verified, so that no user is asked again.
-    public init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        identifier = try values.decode(String.self, forKey: .identifier)
-        version = try values.decodeIfPresent(SemanticVersion.self, forKey: .version)
-        digest = try values.decode(String.self, forKey: .digest)
-        date = try values.decode(Date.self, forKey: .date)
-        isVerified = try values.decodeIfPresent(Bool.self, forKey: .isVerified) ?? true
-        language = try values.decodeIfPresent(String.self, forKey: .language)
-        account = try values.decodeIfPresent(String.self, forKey: .account)
-    }
-
     /// Returns whether this acceptance covers a shown text, so that no other one is needed.
     ///
     /// An acceptance of the same or a higher version covers a text. An unversioned text cannot be compared, so only an acceptance of its
@@ -92,6 +61,27 @@ public struct Acceptance: Hashable, Codable, Sendable {
         // The store shows a text below its floor only because the newer one is missing, so its wording is not new.
         case .digest: return digest == text.digest || (text.isBelowFloor && version > shown) || (isTranslated && version == shown)
         }
+    }
+}
+
+extension Acceptance {
+    /// Makes the acceptance of a text.
+    package init(of text: VersionedText, by account: String? = nil, at date: Date) {
+        self.init(
+            identifier: text.identifier, version: text.version, digest: text.digest, date: date, isVerified: text.isVerified,
+            language: text.language, account: account)
+    }
+
+    /// Decodes an acceptance; without `isVerified`, it counts as verified, so that no user is asked again.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        identifier = try values.decode(String.self, forKey: .identifier)
+        version = try values.decodeIfPresent(SemanticVersion.self, forKey: .version)
+        digest = try values.decode(String.self, forKey: .digest)
+        date = try values.decode(Date.self, forKey: .date)
+        isVerified = try values.decodeIfPresent(Bool.self, forKey: .isVerified) ?? true
+        language = try values.decodeIfPresent(String.self, forKey: .language)
+        account = try values.decodeIfPresent(String.self, forKey: .account)
     }
 }
 

@@ -42,7 +42,7 @@ actor AcceptanceLedger {
     ///
     /// - Parameter wording: The accepted text; kept only with evidence.
     func accept(_ acceptance: Acceptance, _ wording: String = "") throws(TextStoreError) -> [TextStoreError] {
-        try change { _ in AcceptanceRecord(.accepted, acceptance, wording) }.faults
+        try change { _ in AcceptanceRecord(kind: .accepted, acceptance: acceptance, wording: wording) }.faults
     }
 
     /// Withdraws all acceptances of a text by an account, and returns whether it had accepted the text.
@@ -53,7 +53,7 @@ actor AcceptanceLedger {
             histories[identifier]?.newest(by: account).map { newest in
                 var acceptance = newest
                 acceptance.date = date
-                return AcceptanceRecord(.withdrawn, acceptance, nil)
+                return AcceptanceRecord(kind: .withdrawn, acceptance: acceptance)
             }
         }
         return (record != nil, faults)

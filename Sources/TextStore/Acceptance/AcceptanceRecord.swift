@@ -25,12 +25,6 @@ public struct AcceptanceRecord: Hashable, Codable, Sendable {
     /// The accepted text, verbatim; `nil` if the part of the log that has it is damaged.
     public var wording: String?
 
-    init(_ kind: Kind, _ acceptance: Acceptance, _ wording: String?) {
-        self.kind = kind
-        self.acceptance = acceptance
-        self.wording = wording
-    }
-
     /// The formats of an export.
     public enum Format: Hashable, Sendable {
         /// A JSON object in each line, with texts verbatim.

@@ -108,10 +108,8 @@ extension SessionState {
 
     /// The languages that the user prefers in the system's settings.
     static var systemLanguages: [LanguageTag] {
-        Locale.preferredLanguages.prefix(TextLanguages.limit).compactMap { name in
-            // A name such as C is no language, and the next one counts.
-            do throws(TextStoreError) { return try LanguageTag(name) } catch { return nil }
-        }
+        // A name such as C is no language, and the next one counts.
+        Locale.preferredLanguages.prefix(TextLanguages.limit).compactMap { try? LanguageTag($0) }
     }
 
     /// Registers the members that preferred or the current languages need, and returns those that are not loaded yet.

@@ -132,9 +132,7 @@ struct LanguageChoice: Hashable, Sendable {
         guard names.count <= TextLanguages.limit else {
             throw .invalidLanguage("\(names.count) preferred ones exceed the limit of \(TextLanguages.limit); pass the first few")
         }
-        var tags: [LanguageTag] = []
-        for name in names { tags.append(try LanguageTag(name)) }
-        return tags
+        return try names.map { name throws(TextStoreError) in try LanguageTag(name) }
     }
 }
 

@@ -18,8 +18,6 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     /// The pause after the last check, in seconds.
     var pause: Double = 0
 
-    init(url: String) { self.url = url }
-
     /// Returns whether a check is due.
     ///
     /// A last check in the future means that the clock was set back. Its age is then unknown, and a check is due.

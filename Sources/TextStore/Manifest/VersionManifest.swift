@@ -122,20 +122,20 @@ public struct VersionManifest: Hashable, Sendable {
         case .failure(let malformed):
             throw .malformed("it is not JSON at byte \(malformed.offset), because \(malformed.reason)")
         case .success(.object(let members)):
-            try self.init(members, mode: mode)
+            do throws(Refusal) { try self.init(members, mode: mode) } catch { throw .malformed(error.reason) }
         case .success(let other):
             throw .malformed("it is \(other.kind) instead of an object")
         }
     }
 
-    private init(_ members: [JSONValue.Member], mode: SemanticVersion.Mode) throws(TextStoreError) {
+    private init(_ members: [JSONValue.Member], mode: SemanticVersion.Mode) throws(Refusal) {
         var texts = members
         revision = nil
         epoch = nil
         expires = nil
         let rich = members.filter { $0.name == "texts" }
         if let member = rich.first, case .object(let inner) = member.value {
-            guard rich.count == 1 else { throw .malformed("it has two members “texts”") }
+            guard rich.count == 1 else { throw Refusal(reason: "it has two members “texts”") }
             texts = inner
             revision = try Self.number("revision", in: members)
             epoch = try Self.number("epoch", in: members)
@@ -161,13 +161,13 @@ public struct VersionManifest: Hashable, Sendable {
         }
     }
 
-    private static func number(_ name: String, in members: [JSONValue.Member]) throws(TextStoreError) -> UInt64? {
+    private static func number(_ name: String, in members: [JSONValue.Member]) throws(Refusal) -> UInt64? {
         switch try single(name, in: members) {
         case nil: return nil
         case .number(let digits)?:
-            guard let number = UInt64(digits) else { throw .malformed("its \(name) is \(digits.prefix(32)), not a whole number") }
+            guard let number = UInt64(digits) else { throw Refusal(reason: "its \(name) is \(digits.prefix(32)), not a whole number") }
             return number
-        case .some(let other): throw .malformed("its \(name) is \(other.kind) instead of a number")
+        case .some(let other): throw Refusal(reason: "its \(name) is \(other.kind) instead of a number")
         }
     }
 
@@ -179,21 +179,21 @@ public struct VersionManifest: Hashable, Sendable {
         return nil
     }
 
-    private static func expires(_ members: [JSONValue.Member]) throws(TextStoreError) -> Date? {
+    private static func expires(_ members: [JSONValue.Member]) throws(Refusal) -> Date? {
         switch try single("expires", in: members) {
         case nil: return nil
         case .string(let text)?:
             guard let date = RFC3339.date(text) else {
-                throw .malformed("“\(text.prefix(64))” is not a date and time such as 2030-01-01T00:00:00Z")
+                throw Refusal(reason: "“\(text.prefix(64))” is not a date and time such as 2030-01-01T00:00:00Z")
             }
             return date
-        case .some(let other): throw .malformed("its expiry is \(other.kind) instead of a string")
+        case .some(let other): throw Refusal(reason: "its expiry is \(other.kind) instead of a string")
         }
     }
 
-    private static func single(_ name: String, in members: [JSONValue.Member]) throws(TextStoreError) -> JSONValue? {
+    private static func single(_ name: String, in members: [JSONValue.Member]) throws(Refusal) -> JSONValue? {
         let found = members.filter { $0.name == name }
-        guard found.count <= 1 else { throw .malformed("it has two members “\(name)”") }
+        guard found.count <= 1 else { throw Refusal(reason: "it has two members “\(name)”") }
         return found.first?.value
     }
 
@@ -218,14 +218,10 @@ public struct VersionManifest: Hashable, Sendable {
             }
         }
         if case .string(let text) = value { return Entry(version: try version(text)) }
-        guard case .object(let members) = value else { throw Refusal(reason: "its version is \(value.kind); write it as a string") }
-        func member(_ name: String) throws(Refusal) -> JSONValue? {
-            let found = members.filter { $0.name == name && $0.value != .null }
-            guard found.count <= 1 else { throw Refusal(reason: "it has two members “\(name)”") }
-            return found.first?.value
-        }
+        guard case .object(let all) = value else { throw Refusal(reason: "its version is \(value.kind); write it as a string") }
+        let members = all.filter { $0.value != .null }
         func string(_ name: String) throws(Refusal) -> String? {
-            switch try member(name) {
+            switch try single(name, in: members) {
             case nil: return nil
             case .string(let text)?: return text
             case .some(let other): throw Refusal(reason: "its “\(name)” is \(other.kind); write it as a string")
@@ -234,26 +230,24 @@ public struct VersionManifest: Hashable, Sendable {
         guard let text = try string("version") else { throw Refusal(reason: "it has no version") }
         var entry = Entry(version: try version(text), url: try string("url"), group: try string("group"))
         if let digest = try string("sha256")?.lowercased() {
-            guard digest.utf8.count == 64, digest.utf8.allSatisfy({ $0 &- 0x30 <= 9 || $0 &- 0x61 < 6 }) else {
-                throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits")
-            }
+            guard SHA256.Digest(hex: digest.utf8) != nil else { throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits") }
             entry.sha256 = digest
         }
-        switch try member("length") {
+        switch try single("length", in: members) {
         case nil: break
         case .number(let digits)?:
             guard let length = Int(digits), length >= 0 else { throw Refusal(reason: "its “length” is not a number of bytes") }
             entry.length = length
         case .some(let other): throw Refusal(reason: "its “length” is \(other.kind); write it as a number")
         }
-        switch try member("rollback") {
+        switch try single("rollback", in: members) {
         case nil, .bool(false)?: break
         case .bool(true)?:
             guard revision != nil else { throw Refusal(reason: "a rollback needs a manifest with a revision") }
             entry.isRollback = true
         case .some(let other): throw Refusal(reason: "its “rollback” is \(other.kind) instead of true or false")
         }
-        if let conditions = try member("when") { entry.conditions = try Conditions(reading: conditions) }
+        if let conditions = try single("when", in: members) { entry.conditions = try Conditions(reading: conditions) }
         if entry.group?.isEmpty == true { throw Refusal(reason: "its group has an empty name") }
         return entry
     }

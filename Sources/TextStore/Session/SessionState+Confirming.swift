@@ -47,20 +47,14 @@ extension SessionState {
         if versionSource?.remoteFile != nil, manifest == nil { return nil }
         if let refusal = refusalOfEntry(identifier) { return refusal }
         guard let offer = offer(for: identifier) else {
-            return TextStoreError(
-                .unconfirmed, identifier: identifier,
-                "cannot confirm the text: the newest manifest does not list it; list it, or remove its source from the app")
+            return .unconfirmed(identifier, "the newest manifest does not list it; list it, or remove its source from the app")
         }
         guard held[identifier]?.waiting?.rank == offer.rank else {
-            return TextStoreError(
-                .unconfirmed, identifier: identifier,
-                "cannot confirm the text: the newest manifest lists it differently, and that text has not arrived; call refresh() to fetch it"
-            )
+            return .unconfirmed(
+                identifier, "the newest manifest lists it differently, and that text has not arrived; call refresh() to fetch it")
         }
-        return TextStoreError(
-            .notActivated, identifier: identifier,
-            "cannot confirm the text: \(offer.rank.version.map { "version \($0)" } ?? "a newer text") waits for its activation; "
-                + "call activate(), or start the app again")
+        let newest = offer.rank.version.map { "version \($0)" } ?? "a newer text"
+        return .unconfirmed(identifier, "\(newest) waits for its activation; call activate(), or start the app again", code: .notActivated)
     }
 
     /// Returns why the manifest's entry of a text is not used: it is malformed, refused, or below the floor; `nil` if it is used.
@@ -70,5 +64,11 @@ extension SessionState {
         guard let floor = held[identifier]?.floor, let offer = offer(for: identifier), let entry = offer.entry, offer.rank < floor.rank
         else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)
+    }
+}
+
+extension TextStoreError {
+    static func unconfirmed(_ identifier: String, _ reason: String, code: Code = .unconfirmed) -> TextStoreError {
+        TextStoreError(code, identifier: identifier, "cannot confirm the text: \(reason)")
     }
 }

@@ -65,17 +65,15 @@ extension SessionState {
         if let failure = earlierFailure(of: identifier) { return failure }
         guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier, until: now) else { return nil }
         guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
-        return TextStoreError(
-            .checkedRecently, identifier: identifier,
-            "cannot confirm the text: the origin was last checked at \(checkedAt.formatted(.iso8601)); call refresh() to check now")
+        let time = checkedAt.formatted(.iso8601)
+        return .unconfirmed(identifier, "the origin was last checked at \(time); call refresh() to check now", code: .checkedRecently)
     }
 
     /// Returns the error of the last check if it failed, perhaps in an earlier process.
     private func earlierFailure(of identifier: String) -> TextStoreError? {
         guard versionSource?.remoteFile != nil, let last = manifestRecord, last.failures > 0, let end = last.attemptedAt else { return nil }
-        return TextStoreError(
-            .checkedRecently, identifier: identifier,
-            "cannot confirm the text: the last check, at \(end.formatted(.iso8601)), failed; call refresh() to check now")
+        let time = end.formatted(.iso8601)
+        return .unconfirmed(identifier, "the last check, at \(time), failed; call refresh() to check now", code: .checkedRecently)
     }
 
     /// Returns the time of the last check for a text; `nil` if the text has no origin.

@@ -1,5 +1,6 @@
 import StoreCore
 internal import StorePlatform
+internal import Synchronization
 
 /// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
 extension TextStore {
@@ -52,15 +53,11 @@ extension TextStore {
 
     /// Verifies records that another process has saved. Until the verdict, the session keeps the text that it shows.
     func verifyChanges() {
-        let isRunning = isVerifying.withLock { isVerifying in
-            defer { isVerifying = true }
-            return isVerifying
-        }
-        guard !isRunning else { return }
+        guard !isVerifying.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Task { [weak self] in
             guard let self else { return }
             await verifyKept(nil)
-            isVerifying.withLock { $0 = false }
+            isVerifying.store(false, ordering: .releasing)
             // A refused record is fetched again.
             report(await shelf.lookAgain())
         }

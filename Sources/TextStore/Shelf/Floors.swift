@@ -60,11 +60,10 @@ extension Floors {
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
         var writer = ByteWriter()
         writer.put(edition) { $0.put($1) }
-        writer.put(all: identifiers.compactMap { identifier in texts[identifier].map { (identifier, $0) } }) { writer, entry in
-            writer.put(entry.0)
-            writer.put(entry.1.rank)
-            writer.put(entry.1.withdrawn)
-            writer.put(entry.1.digest)
+        writer.put(table: identifiers.compactMap { identifier in texts[identifier].map { (identifier, $0) } }) { writer, floor in
+            writer.put(floor.rank)
+            writer.put(floor.withdrawn)
+            writer.put(floor.digest)
         }
         return writer.bytes
     }

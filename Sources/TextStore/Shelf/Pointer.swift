@@ -127,21 +127,12 @@ extension Pointer.Change {
             writer.put(0)
             writer.put(pointer.active)
             writer.put(pointer.previous)
-            writer.put(all: pointer.pending) { writer, set in
-                writer.put(set.key)
-                writer.put(set.value)
-            }
-            writer.put(all: pointer.checked) { writer, entry in
-                writer.put(entry.key)
-                writer.put(entry.value)
-            }
-            writer.put(all: pointer.groups) { writer, group in
-                writer.put(group.key)
-                writer.put(all: group.value.keys) { $0.put($1) }
-            }
+            writer.put(table: pointer.pending) { $0.put($1) }
+            writer.put(table: pointer.checked) { $0.put($1) }
+            writer.put(table: pointer.groups) { $0.put(texts: $1.keys) }
         case .switched(let dropped, let activated):
             writer.put(1)
-            writer.put(all: dropped) { $0.put($1) }
+            writer.put(texts: dropped)
             writer.put(activated)
         case .waits(let set, let places):
             writer.put(2)
@@ -149,7 +140,7 @@ extension Pointer.Change {
             writer.put(places)
         case .confirmed(let identifiers, let date):
             writer.put(3)
-            writer.put(all: identifiers) { $0.put($1) }
+            writer.put(texts: identifiers)
             writer.put(date)
         }
         return writer.bytes
@@ -159,17 +150,9 @@ extension Pointer.Change {
         var reader = ByteReader(bytes)
         switch try reader.number() {
         case 0: self = .whole(try Pointer(reading: &reader))
-        case 1:
-            var dropped: [String] = []
-            try reader.all { reader throws(ByteReader.Foreign) in dropped.append(try reader.text()) }
-            self = .switched(dropped: dropped, activated: try reader.places())
-        case 2:
-            let set = try reader.text()
-            self = .waits(set: set, try reader.places())
-        case 3:
-            var identifiers: [String] = []
-            try reader.all { reader throws(ByteReader.Foreign) in identifiers.append(try reader.text()) }
-            self = .confirmed(identifiers, try reader.date())
+        case 1: self = .switched(dropped: try reader.texts(), activated: try reader.places())
+        case 2: self = .waits(set: try reader.text(), try reader.places())
+        case 3: self = .confirmed(try reader.texts(), try reader.date())
         default: throw ByteReader.Foreign()
         }
     }
@@ -184,21 +167,17 @@ extension Pointer {
         for (set, places) in pending { _ = replace(set, by: places) }
         try reader.all { reader throws(ByteReader.Foreign) in
             let group = try reader.text()
-            try reader.all { reader throws(ByteReader.Foreign) in
-                let identifier = try reader.text()
-                if let place = active[identifier] { join(identifier, group, place.rank) }
-            }
+            for identifier in try reader.texts() { if let place = active[identifier] { join(identifier, group, place.rank) } }
         }
     }
 }
 
 extension ByteWriter {
     fileprivate mutating func put(_ places: [String: Pointer.Place]) {
-        put(all: places) { writer, entry in
-            writer.put(entry.key)
-            writer.put(entry.value.file.text)
-            writer.put(entry.value.rank)
-            writer.put(entry.value.digest)
+        put(table: places) { writer, place in
+            writer.put(place.file.text)
+            writer.put(place.rank)
+            writer.put(place.digest)
         }
     }
 }

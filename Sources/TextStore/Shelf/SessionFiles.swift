@@ -50,10 +50,26 @@ extension TextStoreError {
 }
 
 extension ByteWriter {
+    /// Encodes pairs of a name and a value, for ``ByteReader/table(_:)``.
+    mutating func put<Value>(table: some Collection<(key: String, value: Value)>, _ body: (inout ByteWriter, Value) -> Void) {
+        put(all: table) { writer, entry in
+            writer.put(entry.key)
+            body(&writer, entry.value)
+        }
+    }
+
+    mutating func put(texts: some Collection<String>) { put(all: texts) { $0.put($1) } }
+
     mutating func put(_ version: SemanticVersion?) { put(version) { $0.put($1.description) } }
 }
 
 extension ByteReader {
+    mutating func texts() throws(Foreign) -> [String] {
+        var texts: [String] = []
+        try all { reader throws(Foreign) in texts.append(try reader.text()) }
+        return texts
+    }
+
     mutating func version() throws(Foreign) -> SemanticVersion? {
         guard try flag() else { return nil }
         // Lenient parsing accepts every version that was valid when it was saved.

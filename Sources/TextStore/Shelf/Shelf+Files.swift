@@ -98,31 +98,31 @@ extension Shelf {
             }
             change = { _ in }
             identifiers = risen.map(\.identifier)
-            if !risen.isEmpty { outcome.increases += raise(risen) }
+            if !risen.isEmpty { outcome.increases += changeFloors { (self.risen(risen), identifiers) } }
         } while !identifiers.isEmpty
         // Reading the other texts of a set repeats the fault of a damaged one, which is reported once.
         var reported: Set<String> = []
         outcome.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
-        outcome.faults += faults.filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
-        faults = []
+        outcome.faults += exchange(&faults, with: []).filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
         return outcome
     }
 
-    /// Raises the floors of bundled texts that have become active.
-    private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+    /// Changes floors as the bundle requires, and saves those of the texts that the closure returns; nothing is saved for `nil`.
+    func changeFloors<Result>(_ change: () -> (Result, saving: [String]?)) -> Result {
         do throws(TextStoreError) {
             try directory.make(options)
             return try locked { () throws(TextStoreError) in
                 catchUp()
-                let increases = risen(bundled)
-                saveFloors(bundled.map(\.identifier))
-                return increases
+                let (result, identifiers) = change()
+                if let identifiers { saveFloors(identifiers) }
+                return result
             }
         } catch {
-            // The floors are raised in memory, and the next save or the same bundle at the next start raises them again.
+            // The change counts in memory, and the next save or the same bundle at the next start repeats it.
             faults.append(error)
-            unsaved.formUnion(bundled.map(\.identifier))
-            return risen(bundled)
+            let (result, identifiers) = change()
+            unsaved.formUnion(identifiers ?? [])
+            return result
         }
     }
 

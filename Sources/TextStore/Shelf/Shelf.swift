@@ -343,20 +343,9 @@ actor Shelf {
         guard let edition = manifest.edition, edition.epoch > 0 || manifest.entries.contains(where: { $0.value.isRollback }) else {
             return ([], Outcome())
         }
-        let seen: Edition?, changed: [String]
-        do throws(TextStoreError) {
-            try directory.make(options)
-            (seen, changed) = try locked { () throws(TextStoreError) in
-                catchUp()
-                let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
-                if floors.edition != seen { saveFloors(changed) }
-                return (seen, changed)
-            }
-        } catch {
-            // The order counts in memory, and the next save or the same bundle at the next start repeats it.
-            faults.append(error)
-            (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
-            unsaved.formUnion(changed)
+        let (seen, changed) = changeFloors {
+            let (seen, changed) = (floors.edition, floors.carryOut(manifest, edition, pointer.active))
+            return ((seen, changed), saving: floors.edition == seen ? nil : changed)
         }
         let events = seen == floors.edition ? [] : Self.events(from: seen, to: edition, .max)
         return (changed.filter(registered.contains), Outcome(events: events))

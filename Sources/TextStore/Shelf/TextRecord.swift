@@ -48,12 +48,7 @@ final class TextRecord: Equatable, Sendable {
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
-        if let headers {
-            writer.put(all: headers.sorted { $0.key < $1.key }) { writer, field in
-                writer.put(field.key)
-                writer.put(field.value)
-            }
-        }
+        if let headers { writer.put(table: headers.sorted { $0.key < $1.key }) { $0.put($1) } }
         do throws(TextStoreError) {
             try SealedFile.session.save(writer.bytes, as: name.text, in: directory, options: options)
         } catch {

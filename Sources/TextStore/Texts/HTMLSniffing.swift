@@ -43,13 +43,7 @@ enum HTMLSniffing {
     }
 
     private static func begins(_ bytes: Substring.UTF8View, with lowercase: String) -> Bool {
-        var index = bytes.startIndex
-        for expected in lowercase.utf8 {
-            guard index < bytes.endIndex, case let byte = bytes[index] else { return false }
-            guard (byte &- 0x41 < 26 ? byte | 0x20 : byte) == expected else { return false }
-            bytes.formIndex(after: &index)
-        }
-        return true
+        bytes.starts(with: lowercase.utf8) { byte, expected in (byte &- 0x41 < 26 ? byte | 0x20 : byte) == expected }
     }
 
     /// Skips white space and byte order marks.
@@ -68,13 +62,8 @@ enum HTMLSniffing {
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0C || byte == 0x0D }
 
     private static func skip(past end: String, _ bytes: inout Substring.UTF8View) -> Bool {
-        while !bytes.isEmpty {
-            if begins(bytes, with: end) {
-                bytes = bytes.dropFirst(end.utf8.count)
-                return true
-            }
-            bytes = bytes.dropFirst()
-        }
-        return false
+        guard let range = bytes.firstRange(of: end.utf8) else { return false }
+        bytes = bytes[range.upperBound...]
+        return true
     }
 }

@@ -20,13 +20,12 @@ enum TextValidation {
         do throws(TextStoreError) {
             text = try self.text(of: response.bytes, expected.emptiness)
         } catch {
-            throw TextStoreError(error.code, "cannot use the response: \(error.message)")
+            throw .response(error.code, error.message)
         }
         if !allowsMarkup, HTMLSniffing.isPage(text) {
-            throw TextStoreError(
+            throw .response(
                 .unexpectedMediaType,
-                "cannot use the response: it begins like an HTML page; if that is intended, send it as text/html or text/markdown, and declare "
-                    + "that type")
+                "it begins like an HTML page; if that is intended, send it as text/html or text/markdown, and declare that type")
         }
         return text
     }
@@ -36,8 +35,7 @@ enum TextValidation {
     static func check(_ response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
         let bytes = response.bytes
         guard bytes.count <= expected.limit else {
-            throw TextStoreError(
-                .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
+            throw .response(.tooLarge, "its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
         }
         try check(bytes.count, expected) { bytes.withUnsafeBytes { SHA256.digest(of: $0) } }
         return try checkMediaType(response.contentType, expected.mediaTypes)
@@ -53,13 +51,10 @@ enum TextValidation {
     /// Checks the length and the digest of a text against those of the manifest.
     private static func check(_ count: Int, _ expected: Expectation, _ digest: () -> SHA256.Digest) throws(TextStoreError) {
         if let length = expected.length, length != count {
-            throw TextStoreError(
-                .lengthMismatch, "cannot use the response: it has \(count) bytes, and the manifest lists \(length); try again later")
+            throw .response(.lengthMismatch, "it has \(count) bytes, and the manifest lists \(length); try again later")
         }
         guard let sha256 = expected.sha256, case let found = digest().hex, found != sha256 else { return }
-        throw TextStoreError(
-            .digestMismatch,
-            "cannot use the response: its SHA-256 is \(found), not the manifest's \(sha256); check the origin and its caches")
+        throw .response(.digestMismatch, "its SHA-256 is \(found), not the manifest's \(sha256); check the origin and its caches")
     }
 
     /// Decodes UTF-8 without a byte order mark; throws for malformed bytes, for NUL, and for an empty text that is not allowed.
@@ -82,20 +77,19 @@ enum TextValidation {
         let parts = (contentType ?? "").split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         guard let type = parts.first, !type.isEmpty else {
             guard declared.contains("") else {
-                throw TextStoreError(.unexpectedMediaType, "cannot use the response: it has no Content-Type; send text/plain")
+                throw .response(.unexpectedMediaType, "it has no Content-Type; send text/plain")
             }
             return false
         }
         let isDeclared = declared.contains { $0.lowercased() == type }
         let isMarkup = type == "text/html" || type == "application/xhtml+xml"
         guard isDeclared || (type.hasPrefix("text/") && !isMarkup) else {
-            throw TextStoreError(
-                .unexpectedMediaType, "cannot use the response: its type is \(type.prefix(64)); declare that type if it is intended")
+            throw .response(.unexpectedMediaType, "its type is \(type.prefix(64)); declare that type if it is intended")
         }
         for part in parts.dropFirst() where part.hasPrefix("charset=") {
             let charset = part.dropFirst(8).trimmingCharacters(in: CharacterSet(charactersIn: "\""))
             guard charset == "utf-8" || charset == "utf8" || charset == "us-ascii" else {
-                throw TextStoreError(.malformedText, "cannot use the response: its charset is \(charset.prefix(32)); send UTF-8")
+                throw .response(.malformedText, "its charset is \(charset.prefix(32)); send UTF-8")
             }
         }
         // RFC 7763 §1.1 allows HTML anywhere in Markdown.
@@ -104,6 +98,10 @@ enum TextValidation {
 }
 
 extension TextStoreError {
+    fileprivate static func response(_ code: Code, _ reason: String) -> TextStoreError {
+        TextStoreError(code, "cannot use the response: \(reason)")
+    }
+
     /// Makes the error with which a store would refuse a file of a server; `nil` if the file is a text.
     ///
     /// - Parameter markupType: The type of a file that may contain HTML, which the text's source then declares; `nil` for a plain text.

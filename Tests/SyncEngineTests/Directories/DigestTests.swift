@@ -9,14 +9,8 @@ struct DigestTests {
 
     init() throws { bench = try DirectoryBench() }
 
-    /// A transfer given by a closure.
-    private struct Custom: FileTransfer {
-        let body: @Sendable (ListedFile, FilePart) async throws -> Void
-        func transfer(_ file: ListedFile, into part: FilePart) async throws { try await body(file, part) }
-    }
-
     private func sync(_ file: ListedFile, _ body: @escaping @Sendable (ListedFile, FilePart) async throws -> Void) async throws {
-        let target = DirectoryTarget(directory: bench.url, transfer: Custom(body: body), durability: .crash) { ListedSource([file]) }
+        let target = DirectoryTarget(directory: bench.url, transfer: ClosureTransfer(body), durability: .crash) { ListedSource([file]) }
         try await OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never)).sync()
     }
 

@@ -180,6 +180,29 @@ extension ListedFile {
     }
 }
 
+/// A transfer given by a closure.
+struct ClosureTransfer<Item: FileItem>: FileTransfer {
+    private let body: @Sendable (Item, FilePart) async throws -> Void
+
+    init(_ body: @escaping @Sendable (Item, FilePart) async throws -> Void) { self.body = body }
+
+    func transfer(_ item: Item, into part: FilePart) async throws { try await body(item, part) }
+}
+
+/// A transfer that breaks off after the first half of an item.
+final class HalfTransfer<Item: FileItem>: FileTransfer {
+    /// The offset of each attempt; `nil` if it did not resume.
+    let offsets = Lock<[Int64?]>([])
+
+    func transfer(_ item: Item, into part: FilePart) async throws {
+        let offset = part.resumePoint?.offset
+        offsets.withLock { $0.append(offset) }
+        try part.begin(at: offset ?? 0, validator: "\"1\"")
+        try part.append([UInt8](repeating: 1, count: 40_000))
+        if offset == nil { throw Trouble.lasting }
+    }
+}
+
 struct BenchTransfer: FileTransfer {
     unowned let bench: DirectoryBench
 

@@ -41,9 +41,15 @@ struct DirectoryModeTests {
         let root = bench.url.appending(path: "root", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: root.appending(path: "d"), withIntermediateDirectories: true)
         try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: root.appending(path: "d").path)
+        // Appends bytes, or writes a working file, depending on the path.
+        let transfer = ClosureTransfer<ListedFile> { file, part in
+            guard file.path.hasSuffix("working") else { return try await BenchTransfer(bench: bench).transfer(file, into: part) }
+            try Data((bench[file.path] ?? "").utf8).write(to: try part.workingFile())
+            part.adoptWorkingFile()
+        }
         func sync(breaking: Int? = nil) async throws {
             bench.origin.withLock { $0.breaks["d/large"] = breaking }
-            let target = DirectoryTarget(directory: root, transfer: Either(bench: bench), durability: .crash, modes: modes) {
+            let target = DirectoryTarget(directory: root, transfer: transfer, durability: .crash, modes: modes) {
                 ListedSource(bench.origin.withLock { $0.contents.map { ListedFile(path: $0, sha256: digest($1)) } })
             }
             try await OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never)).sync()
@@ -58,17 +64,6 @@ struct DirectoryModeTests {
         #expect(try mode(root.appending(path: "d")) == 0o711)
         guard let directories = modes.directories else { return }
         for path in ["d/e", ".storehouse", ".storehouse/parts"] { #expect(try mode(root.appending(path: path)) == Int(directories)) }
-    }
-
-    /// Appends bytes, or writes a working file, depending on the path.
-    private struct Either: FileTransfer {
-        let bench: DirectoryBench
-
-        func transfer(_ file: ListedFile, into part: FilePart) async throws {
-            guard file.path.hasSuffix("working") else { return try await BenchTransfer(bench: bench).transfer(file, into: part) }
-            try Data((bench[file.path] ?? "").utf8).write(to: try part.workingFile())
-            part.adoptWorkingFile()
-        }
     }
 }
 

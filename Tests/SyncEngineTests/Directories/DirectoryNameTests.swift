@@ -82,24 +82,14 @@ struct DirectoryNameTests {
         _ paths: [String], content: String = "", order: SourceOrder = .unsorted, folding: NameFolding? = nil,
         durability: Durability = .crash
     ) async throws -> SyncReport {
-        let items = paths.map { path in
-            let text = content + Array(path.utf8).description
-            return ListedFile(path: path, sha256: digest(text), byteCount: Int64(text.utf8.count))
-        }
+        @Sendable func text(_ path: String) -> String { content + Array(path.utf8).description }
+        let items = paths.map { ListedFile(path: $0, sha256: digest(text($0)), byteCount: Int64(text($0).utf8.count)) }
+        let transfer = ClosureTransfer<ListedFile> { file, part in try part.append(Array(text(file.path).utf8)) }
         let target = DirectoryTarget(
-            directory: bench.url, transfer: BytesOfPath(content: content), durability: durability, foreignFiles: .keep, folding: folding
+            directory: bench.url, transfer: transfer, durability: durability, foreignFiles: .keep, folding: folding
         ) { ListedSource(items.sorted { $0.key < $1.key }, order: order) }
         let options = SyncOptions(stopsOnError: false, removalLimit: .unlimited, updateLimit: .unlimited, retry: .never)
         return try await OneWaySynchronizer(processor: target, options: options).sync(overriding: .everythingChanged)
-    }
-
-    /// Sends the bytes of a file's path as its content.
-    private struct BytesOfPath: FileTransfer {
-        let content: String
-
-        func transfer(_ file: ListedFile, into part: FilePart) async throws {
-            try part.append(Array((content + Array(file.path.utf8).description).utf8))
-        }
     }
 
     private func text(_ path: String) throws -> String {

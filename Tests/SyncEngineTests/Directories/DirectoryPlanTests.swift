@@ -11,25 +11,16 @@ struct DirectoryPlanTests {
 
     init() throws { bench = try DirectoryBench(["kept": "kept", "gone": "gone", "old": "old"]) }
 
-    /// Sends contents like the bench, but holds the file `new` until the test releases it.
-    private struct Gated: FileTransfer {
-        let bench: DirectoryBench
-        let isArriving: WatchedState<Bool>
-        let mayArrive: WatchedState<Bool>
-
-        func transfer(_ file: ListedFile, into part: FilePart) async throws {
+    /// Makes a synchronizer that holds the file `new` until the test releases it.
+    private func synchronizer() -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, ClosureTransfer<ListedFile>>> {
+        let transfer = ClosureTransfer<ListedFile> { [bench, isArriving, mayArrive] file, part in
             if file.path == "new" {
                 isArriving.update { $0 = true }
                 try await mayArrive.wait { $0 ? () : nil }
             }
             try await BenchTransfer(bench: bench).transfer(file, into: part)
         }
-    }
-
-    private func synchronizer() -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, Gated>> {
-        let target = DirectoryTarget(
-            directory: bench.url, transfer: Gated(bench: bench, isArriving: isArriving, mayArrive: mayArrive), durability: .crash
-        ) { [bench] in
+        let target = DirectoryTarget(directory: bench.url, transfer: transfer, durability: .crash) { [bench] in
             ListedSource(bench.origin.withLock { $0.contents.map { ListedFile(path: $0, sha256: digest($1)) }.sorted { $0.key < $1.key } })
         }
         return OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never))

@@ -130,19 +130,8 @@ struct DirectoryTests {
         var key: PathKey { PathKey("local/" + path) }
     }
 
-    private final class HalfTransfer: FileTransfer {
-        let offsets = Lock<[Int64?]>([])
-
-        func transfer(_ file: KeyedFile, into part: FilePart) async throws {
-            offsets.withLock { $0.append(part.resumePoint?.offset) }
-            try part.begin(at: part.resumePoint?.offset ?? 0, validator: "1")
-            try part.append([UInt8](repeating: 1, count: 40_000))
-            if part.resumePoint == nil { throw Trouble.lasting }
-        }
-    }
-
     @Test func `S10: a transfer of an item with a key of its own resumes`() async throws {
-        let transfer = HalfTransfer()
+        let transfer = HalfTransfer<KeyedFile>()
         let target = DirectoryTarget(directory: bench.url, transfer: transfer) { ListedSource([KeyedFile(path: "a")]) }
         #expect(codes(await syncError { try await OneWaySynchronizer(processor: target).sync() }) == [nil])
         #expect(try await OneWaySynchronizer(processor: target).sync().addedCount == 1)

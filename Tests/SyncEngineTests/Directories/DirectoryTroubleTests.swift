@@ -174,21 +174,8 @@ struct DirectoryTroubleTests {
         var version: String { "1" }
     }
 
-    /// Breaks off after the first half.
-    private final class HalfTransfer: FileTransfer {
-        let offsets = Lock<[Int64?]>([])
-
-        func transfer(_ item: Relocated, into part: FilePart) async throws {
-            let offset = part.resumePoint?.offset
-            offsets.withLock { $0.append(offset) }
-            try part.begin(at: offset ?? 0, validator: "\"1\"")
-            try part.append([UInt8](repeating: 1, count: 40_000))
-            if offset == nil { throw Trouble.lasting }
-        }
-    }
-
     @Test func `S10: the part of an item whose key is not its path is resumed`() async throws {
-        let (directory, transfer) = (try TemporaryDirectory(), HalfTransfer())
+        let (directory, transfer) = (try TemporaryDirectory(), HalfTransfer<Relocated>())
         let target = DirectoryTarget(directory: directory.url, transfer: transfer) { ListedSource([Relocated()]) }
         _ = await syncError { try await OneWaySynchronizer(processor: target).sync() }
         try await OneWaySynchronizer(processor: target).sync()

@@ -9,24 +9,18 @@ import Trials
 
 /// S19: links and directories that another program puts in the place of a target's own directories.
 struct InsideTargetTests {
-    /// Writes a working file, after another program has exchanged the working directory.
-    private struct WorkingTransfer: FileTransfer {
-        let exchange: @Sendable (URL) throws -> Void
-        var text = "content"
-
-        func transfer(_ file: ListedFile, into part: FilePart) async throws {
+    /// Makes a target with a transfer that writes a working file, after another program has exchanged the working directory.
+    private func target(
+        _ bench: DirectoryBench, exchange: @escaping @Sendable (URL) throws -> Void
+    ) -> DirectoryTarget<ListedSource<ListedFile>, ClosureTransfer<ListedFile>> {
+        let transfer = ClosureTransfer<ListedFile> { _, part in
             let place = try part.workingFile()
             try exchange(place)
-            try Data(text.utf8).write(to: place)
+            try Data("content".utf8).write(to: place)
             try Data("state".utf8).write(to: place.deletingLastPathComponent().appending(path: "state"))
             part.adoptWorkingFile()
         }
-    }
-
-    private func target(
-        _ bench: DirectoryBench, exchange: @escaping @Sendable (URL) throws -> Void
-    ) -> DirectoryTarget<ListedSource<ListedFile>, WorkingTransfer> {
-        DirectoryTarget(directory: bench.url, transfer: WorkingTransfer(exchange: exchange), durability: .crash) {
+        return DirectoryTarget(directory: bench.url, transfer: transfer, durability: .crash) {
             ListedSource([ListedFile(path: "a", sha256: digest("content"))])
         }
     }

@@ -215,7 +215,10 @@ struct EvidenceTests {
         let date = Date(timeIntervalSince1970: 1_700_000_000.25)
         let acceptance = Acceptance(
             identifier: text, version: SemanticVersion("1.2.3"), digest: "00ff", date: date, language: "de", account: text)
-        let records = [AcceptanceRecord(.accepted, acceptance, text), AcceptanceRecord(.withdrawn, acceptance, nil)]
+        let records = [
+            AcceptanceRecord(kind: .accepted, acceptance: acceptance, wording: text),
+            AcceptanceRecord(kind: .withdrawn, acceptance: acceptance),
+        ]
         let lines = String(decoding: AcceptanceRecord.export(records, as: .jsonLines), as: UTF8.self).split(
             separator: /\n|\r\n|\u{2028}|\u{85}/)
         #expect(lines.count == 2)
@@ -317,15 +320,7 @@ struct EvidenceCrashTests {
             let children = try (0..<Int.random(in: 1...2, using: &dice)).map { number in
                 try ChildProcess(program, [directory, "-", "\(first + number * 10_000)", "-", "one", "1", "5000", "evidence"])
             }
-            for _ in 0..<Int.random(in: 0...12, using: &dice) {
-                for child in children { if let number = child.readLine().flatMap({ Int($0) }) { saved.append(number) } }
-            }
-            // The kill may hit between two lines as well as at one.
-            for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
-            for child in children {
-                child.kill()
-                while let line = child.readLine() { if let number = Int(line) { saved.append(number) } }
-            }
+            saved += numbers(of: children, killedAfter: 0...12, &dice)
             try await check(directory, saved: saved, "seed \(seed)")
         }
     }

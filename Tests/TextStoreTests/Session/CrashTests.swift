@@ -58,11 +58,7 @@ struct CrashTests {
         for seed in seeds(UInt64(12), quick: 3) {
             var dice = SplitMix(seed: seed)
             let child = try writer(group, from: last + 1)
-            for _ in 0..<Int.random(in: 1...12, using: &dice) { last = max(last, child.readLine().flatMap { Int($0) } ?? 0) }
-            // The kill may hit between two lines as well as at one.
-            for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
-            child.kill()
-            while let line = child.readLine() { last = max(last, Int(line) ?? 0) }
+            last = numbers(of: [child], killedAfter: 1...12, &dice).reduce(last, max)
             let versions = try await found(group, seed)
             #expect(versions.allSatisfy { $0 ?? 0 >= last }, "seed \(seed): \(versions) after \(last)")
             if group != nil { #expect(Set(versions).count == 1, "seed \(seed): a torn set, \(versions)") }
@@ -167,15 +163,7 @@ struct CrashTests {
                 try ChildProcess(program, [directory, "-", "\(first)", "-", "one", "2", "100000", "accepting"])
             }
             let children = [try accepter(1), try accepter(2)]
-            var accepted: [Int] = []
-            for _ in 0..<Int.random(in: 1...40, using: &dice) {
-                for child in children { if let version = child.readLine().flatMap({ Int($0) }) { accepted.append(version) } }
-            }
-            for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
-            for child in children {
-                child.kill()
-                while let line = child.readLine() { if let version = Int(line) { accepted.append(version) } }
-            }
+            let accepted = numbers(of: children, killedAfter: 1...40, &dice)
             let store = try TextStore(session: "crash", directory: URL(filePath: directory, directoryHint: .isDirectory))
             let newest = try #require(try await store.acceptance(of: "one")?.version?.major, "seed \(seed)")
             #expect(Int(newest) >= accepted.max() ?? 0, "seed \(seed)")
@@ -201,6 +189,19 @@ struct CrashTests {
             #expect(await !store.needsAcceptance(of: text, granularity: .digest))
         }
     }
+}
+
+/// Returns the numbers that processes print, one a line, and kills the processes after a random number of lines of each.
+func numbers(of children: [ChildProcess], killedAfter lines: ClosedRange<Int>, _ dice: inout SplitMix) -> [Int] {
+    var numbers: [Int] = []
+    for _ in 0..<Int.random(in: lines, using: &dice) { numbers += children.compactMap { $0.readLine() }.compactMap { Int($0) } }
+    // The kill may hit between two lines as well as at one.
+    for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
+    for child in children {
+        child.kill()
+        while let line = child.readLine() { if let number = Int(line) { numbers.append(number) } }
+    }
+    return numbers
 }
 
 #endif

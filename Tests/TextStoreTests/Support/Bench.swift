@@ -53,42 +53,45 @@ final class Events: Sendable {
 
     func record(_ event: TextStoreEvent) { all.update { $0.append(event) } }
 
-    var refusals: [TextStoreError] { all.current.compactMap { if case .refused(let error) = $0 { error } else { nil } } }
-    var faults: [TextStoreError] { all.current.compactMap { if case .fault(let error) = $0 { error } else { nil } } }
+    var refusals: [TextStoreError] { all.current.refusals }
+    var faults: [TextStoreError] { all.current.faults }
     var saved: [String] {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
     /// The epoch and revision events.
-    var described: [String] { Events.described(all.current) }
+    var described: [String] { all.current.described }
+    var checks: Int { all.current.checks }
 
-    private static func described(_ events: [TextStoreEvent]) -> [String] {
-        events.compactMap {
+    // Events follow the results that they report, so a test waits for them.
+
+    func waitForRefusal(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
+        try await all.wait { $0.refusals.contains(where: isExpected) ? () : nil }
+    }
+
+    func waitForFault(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
+        try await all.wait { $0.faults.contains(where: isExpected) ? () : nil }
+    }
+
+    func waitForDescriptions(_ expected: [String]) async throws {
+        try await all.wait { $0.described.count >= expected.count ? () : nil }
+        #expect(described == expected)
+    }
+
+    func waitForChecks(_ count: Int) async throws { try await all.wait { $0.checks >= count ? () : nil } }
+}
+
+extension [TextStoreEvent] {
+    fileprivate var refusals: [TextStoreError] { compactMap { if case .refused(let error) = $0 { error } else { nil } } }
+    fileprivate var faults: [TextStoreError] { compactMap { if case .fault(let error) = $0 { error } else { nil } } }
+    fileprivate var checks: Int { count { if case .checked = $0 { true } else { false } } }
+    fileprivate var described: [String] {
+        compactMap {
             switch $0 {
             case .epochRaised(let from, let to): "epoch \(from) to \(to)"
             case .revisionJumped(let from, let to): "jump \(from) to \(to)"
             default: nil
             }
         }
-    }
-    var checks: Int { all.current.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } }
-
-    // Events follow the results that they report, so a test waits for them.
-
-    func waitForRefusal(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
-        try await all.wait { $0.contains { if case .refused(let error) = $0 { isExpected(error) } else { false } } ? () : nil }
-    }
-
-    func waitForFault(_ isExpected: @escaping @Sendable (TextStoreError) -> Bool) async throws {
-        try await all.wait { $0.contains { if case .fault(let error) = $0 { isExpected(error) } else { false } } ? () : nil }
-    }
-
-    func waitForDescriptions(_ expected: [String]) async throws {
-        try await all.wait { Events.described($0).count >= expected.count ? () : nil }
-        #expect(described == expected)
-    }
-
-    func waitForChecks(_ count: Int) async throws {
-        try await all.wait { events in events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil }
     }
 }
 
