@@ -23,11 +23,8 @@ struct Socket: Sendable {
     static func bound(to port: UInt16) throws(LoopbackOrigin.Failure) -> Socket {
         let socket = try open()
         socket.set(SO_REUSEADDR, at: SOL_SOCKET, to: Int32(1))
-        var address = loopbackAddress(port: port)
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.descriptor, $0, size) }
-        }
+        var address = sockaddr_in.loopback(port: port)
+        let outcome = address.withPointer { bind(socket.descriptor, $0, $1) }
         guard outcome == 0 else {
             let failure = LoopbackOrigin.Failure.system("bind to 127.0.0.1:\(port)", errno)
             socket.hangUp()
@@ -42,9 +39,9 @@ struct Socket: Sendable {
     /// The port of the socket.
     var localPort: UInt16 {
         var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+        let outcome = address.withPointer { address, size in
+            var size = size
+            return getsockname(descriptor, address, &size)
         }
         return outcome == 0 ? UInt16(bigEndian: address.sin_port) : 0
     }
@@ -130,7 +127,12 @@ extension Socket {
         _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Value>.size))
     }
 
-    private static func loopbackAddress(port: UInt16) -> sockaddr_in {
+    private static func isTemporary(_ code: Int32) -> Bool { code == EAGAIN || code == EWOULDBLOCK || code == EINTR }
+}
+
+extension sockaddr_in {
+    /// The address of a port on 127.0.0.1.
+    static func loopback(port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -138,5 +140,10 @@ extension Socket {
         return address
     }
 
-    private static func isTemporary(_ code: Int32) -> Bool { code == EAGAIN || code == EWOULDBLOCK || code == EINTR }
+    /// Calls a function of the system that takes an address of any family and its size.
+    mutating func withPointer<Result>(_ call: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafeMutablePointer(to: &self) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+    }
 }
