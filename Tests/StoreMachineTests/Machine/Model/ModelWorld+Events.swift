@@ -142,7 +142,6 @@ extension ModelWorld {
     // MARK: Writing
 
     private mutating func write(_ event: ModelEvent, _ transition: inout Transition) {
-        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         moment.lostExplicit = flight?.isExplicit == true || oracle.forceWaits
         switch event {
         case .invalidate:
@@ -183,7 +182,7 @@ extension ModelWorld {
         guard !machine.isForgettable else { return }
         (moment.isCleared, moment.isClearedWhole) = (true, true)
         endEpochIfStreaming()
-        moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }
+        moment.lostExplicit = moment.lostExplicit || wantsRefresh
         oracle.forceWaits = false
         forgetPatches()
         moment.hasBecomeKnown = !oracle.isKnown
