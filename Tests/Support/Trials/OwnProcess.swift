@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
+internal import StorePlatform
 
 /// Writes a line at once, so that it is visible even if the process is killed afterward.
 public func say(_ line: String) {
