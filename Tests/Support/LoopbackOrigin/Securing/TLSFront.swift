@@ -75,15 +75,11 @@ public final class TLSFront: Sendable {
     public init(of origin: UInt16, _ settings: Settings) throws {
         guard let openSSL = OpenSSL.shared else { throw LoopbackOrigin.Failure(code: .system, description: "there is no libssl") }
         let context = try Context(openSSL, settings)
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in.loopback(port: 0)
-        let isBound = address.withPointer { address, size in
-            var size = size
-            return bind(listener, address, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, address, &size) == 0
-        }
-        guard listener >= 0, isBound else { throw LoopbackOrigin.Failure.system("listen", errno) }
+        let listener = openSocket()
+        let isBound = withLoopbackAddress(port: 0) { bind(listener, $0, $1) == 0 }
+        guard listener >= 0, isBound, listen(listener, 128) == 0 else { throw LoopbackOrigin.Failure.system("listen", errno) }
         self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
+        port = localPort(of: listener)
         let announcesEnd = settings.announcesEnd
         Thread { [state] in
             while true {
@@ -179,10 +175,9 @@ extension TLSFront {
                 record.handshakes += 1
                 if isResumed { record.resumptions += 1 }
             }
-            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            let server = openSocket()
             defer { close(server) }
-            var address = sockaddr_in.loopback(port: origin)
-            guard address.withPointer({ connect(server, $0, $1) == 0 }) else { return }
+            guard withLoopbackAddress(port: origin, { connect(server, $0, $1) == 0 }) else { return }
             exchange(connection, server)
         }
 
