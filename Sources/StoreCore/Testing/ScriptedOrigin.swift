@@ -45,7 +45,7 @@ extension ScriptedOrigin {
 
     /// Opens the gate: the held fetches continue and receive the script's answers in the order in which they began.
     public func release() {
-        for released in script.state.update({ $0.release() }) { released.resume() }
+        for resume in script.state.update({ $0.release() }) { resume() }
     }
 
     /// Waits until `count` fetches are held, then releases the oldest ones; the gate stays closed for the others.
@@ -64,7 +64,7 @@ extension ScriptedOrigin {
             let held = state.held
             return held.count < count ? nil : held.prefix(count).compactMap { state.release($0, with: nil) }
         }
-        for fetch in released { fetch.resume() }
+        for resume in released { resume() }
     }
 
     /// Waits until a fetch is held, then releases the oldest one with this answer, in place of the script's next answer.
@@ -74,7 +74,8 @@ extension ScriptedOrigin {
         with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
         let wait = TestWait(subject: "a held fetch", timeout: timeout, fileID: fileID, line: line)
-        try await script.state.take(wait) { state in state.held.first.flatMap { state.release($0, with: answer) } }.resume()
+        let resume = try await script.state.take(wait) { state in state.held.first.flatMap { state.release($0, with: answer) } }
+        resume()
     }
 
     /// Waits until the fetch with this number, from 1, is held, then releases it with this answer, in place of the script's next answer.
@@ -91,7 +92,7 @@ extension ScriptedOrigin {
             }
             return state.release(number, with: answer).map { .success($0) }
         }
-        try released.get().resume()
+        try released.get()()
     }
 }
 

@@ -25,11 +25,11 @@ struct HistoryOrigin: Sendable {
 
     /// Completes the wanted request for this key and direction.
     func answer(_ key: Int, _ direction: PageDirection?, with result: Result<OriginResponse<[Int]>, any Error>) {
-        let released = fetcher.script.state.update { state in
+        let resume = fetcher.script.state.update { state in
             let request = state.suspended(isCancelled: false).first { $0.param == key && $0.direction == direction }
             return request.flatMap { state.release($0.number, with: ScriptedAnswer(result: result)) }
         }
-        released?.resume()
+        resume?()
     }
 
     /// Completes all canceled requests with content that no observer may ever see.
@@ -38,7 +38,7 @@ struct HistoryOrigin: Sendable {
         let released = fetcher.script.state.update { state in
             state.suspended(isCancelled: true).compactMap { state.release($0.number, with: poison) }
         }
-        for request in released { request.resume() }
+        for resume in released { resume() }
     }
 }
 

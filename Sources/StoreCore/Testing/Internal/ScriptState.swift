@@ -14,16 +14,12 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Recounted {
 
         mutating func leave(_ passage: Passage) -> Release {
             self.passage = passage
-            return Release(suspension: suspension.take())
+            return { [suspension = suspension.take()] in suspension?.resume() }
         }
     }
 
-    /// A fetch that has left the gate; resumed outside the lock.
-    struct Release: Sendable {
-        fileprivate let suspension: Suspension?
-
-        func resume() { suspension?.resume() }
-    }
+    /// Resumes a fetch that has left the gate; called outside the lock.
+    typealias Release = @Sendable () -> Void
 
     private(set) var requests: [ScriptedRequest<Param>] = []
     var unanswered: Set<Int> = []
