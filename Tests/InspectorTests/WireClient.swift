@@ -6,6 +6,7 @@ import Musl
 import Darwin
 #endif
 import Foundation
+import LoopbackOrigin
 import Trials
 
 /// A TCP client with access to the raw bytes. Never blocks a thread, because the server's handlers need the threads too.
@@ -31,21 +32,9 @@ final class WireClient {
     private(set) var isEnded = false
 
     init(port: Int) throws {
-        #if canImport(Glibc)
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-        descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let outcome = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard descriptor >= 0, outcome == 0 else { throw POSIXError(.ECONNREFUSED) }
+        descriptor = openSocket()
+        let isConnected = withLoopbackAddress(port: UInt16(port)) { connect(descriptor, $0, $1) == 0 }
+        guard descriptor >= 0, isConnected else { throw POSIXError(.ECONNREFUSED) }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
 

@@ -25,24 +25,9 @@ final class RawClient {
     private var pending: [UInt8] = []
 
     init(_ origin: borrowing LoopbackOrigin) throws {
-        #if canImport(Glibc)
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-        descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        descriptor = openSocket()
         guard descriptor >= 0 else { throw Failure("socket") }
-        // A copy in a child process would keep the connection open after `hangUp()`.
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = origin.port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let outcome = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard outcome == 0 else {
+        guard withLoopbackAddress(port: origin.port, { connect(descriptor, $0, $1) == 0 }) else {
             let failure = Failure("connect")
             hangUp()
             throw failure

@@ -313,8 +313,8 @@ extension ScriptedOrigin {
     ///
     /// - Returns: Whether it was still held: a deadline that passes late cancels it.
     func releaseOne(_ number: Int, with answer: ScriptedAnswer<Content>?) -> Bool {
-        guard let released = script.state.update({ $0.release(number, with: answer) }) else { return false }
-        released.resume()
+        guard let resume = script.state.update({ $0.release(number, with: answer) }) else { return false }
+        resume()
         return true
     }
 }

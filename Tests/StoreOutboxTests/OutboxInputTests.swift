@@ -248,7 +248,7 @@ struct OutboxInputTests {
             let outbox = try Outbox(directory: directory)
             await outbox.register(Add.self) { _, _ in }
             try await outbox.submit(Add(key: 1, amount: 5))
-            allowNoDescriptor()
+            limitDescriptors(to: 0)
             let isCleared = (try? await outbox.clear()) != nil
             let pendingCount = await outbox.snapshot().pendingCount
             precondition(!isCleared && pendingCount == 1)

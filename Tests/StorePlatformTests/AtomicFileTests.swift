@@ -110,7 +110,7 @@ struct AtomicFileTests {
         await #expect(processExitsWith: .success) { [url = place.url as URL] in
             let directory = Directory(path: url.path(percentEncoded: false))
             guard let status = try directory.status(of: "file") else { preconditionFailure("the file is missing") }
-            allowNoDescriptor()
+            limitDescriptors(to: 0)
             precondition((try? directory.remove("file", ifStill: status)) == nil)
         }
         #expect(try place.names == ["file"])

@@ -22,7 +22,7 @@ extension Outbox {
 extension OutboxCore {
     func shut() {
         guard !isClosed else { return }
-        isClosed = true
+        phase = .closed
         shutDown()
         // Ends the observations and the waits for deliveries.
         version.update { $0 += 1 }
@@ -32,10 +32,10 @@ extension OutboxCore {
         shut()
         var failure: (any Error)?
         // Emptied once, because the directory may have been deleted since.
-        if clearing, !isEmptied {
+        if clearing, phase < .emptied {
             do {
                 _ = try empty()
-                isEmptied = true
+                phase = .emptied
             } catch {
                 failure = error
             }

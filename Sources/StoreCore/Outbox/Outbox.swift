@@ -303,7 +303,7 @@ public final class Outbox: Sendable {
     public func pending<Param: Hashable & Codable & Sendable, Content: Sendable>(
         for handle: StoreFlowable<Param, Content>
     ) -> OutboxStates {
-        OutboxStates(outbox: self, subject: OutboxSubject(handle.engine, handle.param))
+        OutboxStates(outbox: self, subject: (.content(of: handle.engine, handle.param), ObjectIdentifier(handle.engine)))
     }
 
     /// Returns commands, the oldest first.

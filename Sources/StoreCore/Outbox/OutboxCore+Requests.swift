@@ -98,8 +98,7 @@ extension OutboxCore {
         let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
         let id = UUID.random()
-        defer { carryOut() }
-        try transact {
+        try change(id, .submitted(name: Value.name)) {
             let (bound, payload) = try upToDate(bound, payload, registration)
             var submission = submission(of: bound, registration, payload, date: time.date, delivery: id)
             var (count, bytes) = (machine.pendingCount + machine.failedCount + 1, machine.byteCount + payload.count)
@@ -114,8 +113,16 @@ extension OutboxCore {
             latest = (id, bound)
             return [OutboxEntry(id: id, lane: bound.lane, fact: .submitted(submission))]
         }
-        report(.submitted(name: Value.name), id)
         return id
+    }
+
+    /// Decides on the entries of a request, reports the event if there are any, and carries out the actions.
+    @discardableResult
+    private func change(_ id: UUID, _ event: OutboxEvent.Kind, _ decide: () throws -> [OutboxEntry]) throws -> Bool {
+        defer { carryOut() }
+        let isChanged = try transact(decide)
+        if isChanged { report(event, id) }
+        return isChanged
     }
 
     var full: StoreError {
@@ -168,36 +175,29 @@ extension OutboxCore {
     }
 
     func cancel(_ id: UUID) throws -> CancelOutcome {
-        defer { carryOut() }
         var outcome = CancelOutcome.unknown
-        try transact {
+        try change(id, .canceled) {
             guard let item = machine.items[id], item.status != .delivered else { return [] }
             outcome = item.status == .pending && !item.isAttempted ? .canceled : .alreadyDelivering
             return outcome == .canceled ? [entry(item, .canceled)] : []
         }
-        if outcome == .canceled { report(.canceled, id) }
         return outcome
     }
 
     func retry(_ id: UUID) throws -> Bool {
-        defer { carryOut() }
-        let isRetried = try transact {
+        try change(id, .retried) {
             guard let item = machine.items[id], item.status == .failed else { return [] }
             return [entry(item, .retried)]
         }
-        if isRetried { report(.retried, id) }
-        return isRetried
     }
 
     func discard(_ id: UUID) throws -> DiscardOutcome {
-        defer { carryOut() }
         var outcome = DiscardOutcome.unknown
-        let isDiscarded = try transact {
+        try change(id, .discarded) {
             outcome = self.outcome(ofDiscarding: id)
             guard outcome.isDone, let item = machine.items[id] else { return [] }
             return [entry(item, .discarded)]
         }
-        if isDiscarded { report(.discarded, id) }
         return outcome
     }
 
@@ -214,9 +214,8 @@ extension OutboxCore {
         let registration = try registration(Value.name)
         let bound = try registration.bindValue(command)
         let payload = try encoder.encode(command)
-        defer { carryOut() }
         var outcome = DiscardOutcome.unknown
-        let isReplaced = try transact {
+        try change(id, .replaced) {
             outcome = self.outcome(ofDiscarding: id)
             guard outcome.isDone, let item = machine.items[id] else { return [] }
             let (bound, payload) = try upToDate(bound, payload, registration)
@@ -234,7 +233,6 @@ extension OutboxCore {
             }
             return [replacement]
         }
-        if isReplaced { report(.replaced, id) }
         return outcome
     }
 

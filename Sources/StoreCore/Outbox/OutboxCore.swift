@@ -46,13 +46,15 @@ actor OutboxCore {
     var triggers: [Task<Void, Never>] = []
     /// The waits of ended attempts until their results are logged again.
     var logWaits: [UUID: Task<Void, Never>] = [:]
-    var isShutDown = false
-    /// Whether the outbox was closed, so that it refuses requests.
-    var isClosed = false
-    /// Whether the closed outbox has dropped its commands.
-    var isEmptied = false
+    var phase = Phase.open
     /// The number of tasks that deliver or wait for the lease.
     nonisolated let running = WatchedState(0)
+
+    /// An outbox that is shut down delivers nothing, a closed one also refuses requests, and an emptied one has dropped its commands, too.
+    enum Phase: Comparable { case open, shutDown, closed, emptied }
+
+    var isShutDown: Bool { phase >= .shutDown }
+    var isClosed: Bool { phase >= .closed }
 
     init(
         log: OutboxLog, policy: OutboxPolicy, time: any TimeSource, onEvent: (@Sendable (OutboxEvent) -> Void)?
@@ -82,7 +84,7 @@ actor OutboxCore {
     }
 
     func shutDown() {
-        isShutDown = true
+        phase = max(phase, .shutDown)
         machine.stop()
         log.unfollow()
         for task in triggers { task.cancel() }

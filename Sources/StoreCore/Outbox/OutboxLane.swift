@@ -21,15 +21,8 @@ struct OutboxLane: Hashable, Sendable {
     }
 }
 
-struct OutboxSubject: Sendable {
-    var content: OutboxLane
-    var engine: ObjectIdentifier
-
-    init(_ engine: StoreEngine, _ key: some Encodable) {
-        content = .content(of: engine, key)
-        self.engine = ObjectIdentifier(engine)
-    }
-}
+/// A content, and the store that has it.
+typealias OutboxSubject = (content: OutboxLane, engine: ObjectIdentifier)
 
 extension OutboxLane {
     /// The content of a key. By default, the commands that change it share the lane with this name.

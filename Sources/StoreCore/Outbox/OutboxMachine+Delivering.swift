@@ -77,7 +77,7 @@ extension OutboxMachine {
         guard let key = running.removeValue(forKey: id) else { return }
         if lanes[key]?.active == id { lanes[key]?.active = nil }
         if let delay { items[id]?.notBefore = now.advanced(by: delay) }
-        if let lane = lanes[key], lane.ids.isEmpty, lane.active == nil, !lane.isQueued { lanes[key] = nil }
+        if lanes[key]?.isUnused == true { lanes[key] = nil }
         review(key)
         // Replacing its identifiers may have moved the command to another lane.
         if let lane = items[id]?.lane, lane != key { review(lane) }
@@ -144,7 +144,7 @@ extension OutboxMachine {
                 // Another process has delivered the command, or it was taken back.
                 ready.removeFirst()
                 lanes[key]?.isQueued = false
-                if lane.ids.isEmpty, lane.active == nil { lanes[key] = nil } else { review(key) }
+                if lanes[key]?.isUnused == true { lanes[key] = nil } else { review(key) }
                 continue
             }
             guard isStarted, isDeliverer, !isStopped, running.count - overdue.count < rules.width else { return }

@@ -321,7 +321,7 @@ extension OutboxMachine {
         }
         // A delivery that has passed its deadline may never return, so the lane continues without it.
         if lane.active == id, overdue.contains(id) { lane.active = nil }
-        if !lane.ids.isEmpty || lane.active != nil || lane.isQueued { lanes[key] = lane }
+        if !lane.isUnused { lanes[key] = lane }
     }
 
     /// The entries from which a new process gets the same state.
@@ -385,7 +385,7 @@ extension OutboxMachine {
                 if items[id]?.lane == old { items[id]?.lane = new }
             }
             for id in waiting { move(id, from: old, to: new) }
-            if let lane = lanes[old], lane.active == nil, !lane.isQueued { lanes[old] = nil }
+            if lanes[old]?.isUnused == true { lanes[old] = nil }
             review(new)
         }
     }

@@ -75,6 +75,9 @@ struct OutboxMachine: Sendable {
         var active: UUID?
         var isQueued = false
         var timer: MonotonicInstant?
+
+        /// Whether the lane need not be remembered.
+        var isUnused: Bool { ids.isEmpty && active == nil && !isQueued }
     }
 
     let rules: Rules

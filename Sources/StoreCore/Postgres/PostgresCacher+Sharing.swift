@@ -17,8 +17,7 @@ extension PostgresCacher: SharedCacher {
         }
         return ChangeObservation { [weak observers] in
             // Released outside the lock.
-            let removed = observers?.state.withLock { $0.changes.removeValue(forKey: id) }
-            _ = removed
+            _ = observers?.state.withLock { $0.changes.removeValue(forKey: id) }
         }
     }
 

@@ -147,7 +147,7 @@ final class PostgresCore: Sendable {
     ) {
         let operation = PostgresOperation(query: query, deadline: .now + (timeout ?? self.timeout), completion: completion)
         enum Step { case start(PostgresConnection), fail(PostgresError), connect, wait }
-        let (step, mustWake) = state.withLock { state -> (Step, Bool) in
+        let (step, wasAsleep) = state.withLock { state -> (Step, Bool) in
             if state.isStopped { return (.fail(PostgresError(.connectionLost, "the database was released")), false) }
             if let outage = state.outage { return (.fail(outage), false) }
             let mustWake = state.isAsleep
@@ -163,15 +163,14 @@ final class PostgresCore: Sendable {
             }
             return (step, mustWake)
         }
+        var mustWake = wasAsleep
         switch step {
-        case .start(let connection):
-            if connection.start(operation) || mustWake { wake.post() }
+        case .start(let connection): mustWake = connection.start(operation) || wasAsleep
         case .fail(let error): completion(.failure(error))
-        case .connect:
-            connect(lane)
-            if mustWake { wake.post() }
-        case .wait: if mustWake { wake.post() }
+        case .connect: connect(lane)
+        case .wait: break
         }
+        if mustWake { wake.post() }
     }
 
     // MARK: Connecting

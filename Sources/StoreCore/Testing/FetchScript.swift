@@ -29,7 +29,7 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
             if let answer = try state.read({ $0.passage(of: number) }).get() { return try answer.result.get() }
             return try await callClosure(ScriptedRequest(number: number, request: request))
         } onCancel: {
-            state.update { $0.cancel(number) }?.resume()
+            state.update { $0.cancel(number) }?()
         }
     }
 

@@ -19,7 +19,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
         var isWaiting = false
     }
 
-    private struct Feed: Sendable {
+    private struct Feed: Recounted {
         var current: LoadingState<Content>?
         var observers: [Int: Observer] = [:]
         var joined = 0
@@ -84,8 +84,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
     public func observers(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) observers", timeout: timeout, fileID: fileID, line: line)
-        try await feed.wait(wait, history: { $0.history }) { $0.observers.count == count ? () : nil }
+        try await feed.wait(for: "\(count) observers", timeout, fileID, line) { $0.observers.count == count }
     }
 
     /// Waits until there are exactly `count` observers, and each has taken the newest state and awaits the next, without polling.
@@ -94,9 +93,8 @@ public final class ManualStates<Content: Sendable>: Sendable {
     public func taken(
         by count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) observers that have taken the newest state", timeout: timeout, fileID: fileID, line: line)
-        try await feed.wait(wait, history: { $0.history }) { feed in
-            feed.observers.count == count && feed.observers.values.allSatisfy { $0.isWaiting && $0.pending == nil } ? () : nil
+        try await feed.wait(for: "\(count) observers that have taken the newest state", timeout, fileID, line) { feed in
+            feed.observers.count == count && feed.observers.values.allSatisfy { $0.isWaiting && $0.pending == nil }
         }
     }
 

@@ -27,7 +27,7 @@ public import StoreCore
 public final class ManualTime: TimeSource {
     private typealias Sleepers = WaiterList<MonotonicInstant>
 
-    private struct Clocks: Sendable {
+    private struct Clocks: Recounted {
         var now: MonotonicInstant
         /// The wall-clock time at which the monotonic clock shows zero.
         var wallOrigin: Date
@@ -130,8 +130,7 @@ public final class ManualTime: TimeSource {
     public func sleepers(
         atLeast count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "at least \(count) sleepers", timeout: timeout, fileID: fileID, line: line)
-        try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count >= count ? () : nil }
+        try await clocks.wait(for: "at least \(count) sleepers", timeout, fileID, line) { $0.sleepers.count >= count }
     }
 
     /// Waits until at most `count` tasks sleep, without polling; with zero, until no task sleeps.
@@ -140,8 +139,7 @@ public final class ManualTime: TimeSource {
     public func sleepers(
         atMost count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "at most \(count) sleepers", timeout: timeout, fileID: fileID, line: line)
-        try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count <= count ? () : nil }
+        try await clocks.wait(for: "at most \(count) sleepers", timeout, fileID, line) { $0.sleepers.count <= count }
     }
 
     /// Waits until the monotonic clock has been advanced to `deadline`.

@@ -20,12 +20,14 @@ public import StoreCore
 ///
 /// <doc:TestingYourStore> uses recorders in complete suites.
 public final class RecordingObserver<Content: Sendable>: Sendable {
-    private struct Recording: Sendable {
+    private struct Recording: Recounted {
         var states: [LoadingState<Content>] = []
         /// The number of states that waits have passed.
         var position = 0
         var isStopped = false
         var hasEnded = false
+
+        var history: [String] { states.map(\.summary) }
     }
 
     /// The task writes; tests read and wait. The task retains the recording but not the observer, so that the observer can be released.
@@ -85,8 +87,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     ///   - line: The line of the wait, for the error.
     /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
     public func ended(timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line) async throws {
-        let wait = TestWait(subject: "the end of the recording", timeout: timeout, fileID: fileID, line: line)
-        try await recording.wait(wait, history: { $0.states.map(\.summary) }) { $0.hasEnded ? () : nil }
+        try await recording.wait(for: "the end of the recording", timeout, fileID, line) { $0.hasEnded }
     }
 
     /// Waits until `count` states have been recorded since the recorder was created, without polling.
@@ -163,12 +164,11 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     private func more(
         _ wait: TestWait, until isThere: @escaping @Sendable (Recording) -> Bool
     ) async throws -> [LoadingState<Content>] {
-        let history = { (recording: Recording) in recording.states.map(\.summary) }
-        let (recording, isComplete) = try await recording.wait(wait, history: history) { recording -> (Recording, Bool)? in
+        let (recording, isComplete) = try await recording.wait(wait, history: { $0.history }) { recording -> (Recording, Bool)? in
             if isThere(recording) { return (recording, true) }
             return recording.isStopped || recording.hasEnded ? (recording, false) : nil
         }
-        guard isComplete else { throw wait.error(.recordingEnded, "the recording has ended", history: history(recording)) }
+        guard isComplete else { throw wait.error(.recordingEnded, "the recording has ended", history: recording.history) }
         return recording.states
     }
 }

@@ -125,12 +125,9 @@ extension ScriptedLiveFetcher {
     }
 
     private func pass(_ value: Result<LiveValue<Content>?, any Error>, on connection: Int?, _ wait: TestWait) async throws {
-        while true {
-            let number = try await state.wait(wait, history: { $0.history }) { $0.requesting(connection) }
-            guard let suspension = state.update({ $0.pass(value, number) }) else { continue }
-            suspension.resume()
-            return try await state.wait(wait, history: { $0.history }) { $0.isOccupied(number) ? nil : () }
-        }
+        let (number, suspension) = try await state.take(wait) { $0.pass(value, on: connection) }
+        suspension.resume()
+        try await state.wait(wait, history: { $0.history }) { $0.isOccupied(number) ? nil : () }
     }
 }
 
@@ -152,8 +149,7 @@ extension ScriptedLiveFetcher {
     public func connected(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) begun connections", timeout: timeout, fileID: fileID, line: line)
-        try await state.wait(wait, history: { $0.history }) { $0.connections.count >= count ? () : nil }
+        try await state.wait(for: "\(count) begun connections", timeout, fileID, line) { $0.connections.count >= count }
     }
 
     /// Waits until `count` connections have ended since the fetcher was created, without polling.
@@ -162,8 +158,7 @@ extension ScriptedLiveFetcher {
     public func ended(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) ended connections", timeout: timeout, fileID: fileID, line: line)
-        try await state.wait(wait, history: { $0.history }) { $0.connections.count - $0.lines.count >= count ? () : nil }
+        try await state.wait(for: "\(count) ended connections", timeout, fileID, line) { $0.connections.count - $0.lines.count >= count }
     }
 
     /// Waits until the tasks of `count` connections have been canceled, without polling.
@@ -172,7 +167,6 @@ extension ScriptedLiveFetcher {
     public func cancelled(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) canceled connections", timeout: timeout, fileID: fileID, line: line)
-        try await state.wait(wait, history: { $0.history }) { $0.cancelledCount >= count ? () : nil }
+        try await state.wait(for: "\(count) canceled connections", timeout, fileID, line) { $0.cancelledCount >= count }
     }
 }

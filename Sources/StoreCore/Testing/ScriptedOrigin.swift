@@ -45,7 +45,7 @@ extension ScriptedOrigin {
 
     /// Opens the gate: the held fetches continue and receive the script's answers in the order in which they began.
     public func release() {
-        for released in script.state.update({ $0.release() }) { released.resume() }
+        for resume in script.state.update({ $0.release() }) { resume() }
     }
 
     /// Waits until `count` fetches are held, then releases the oldest ones; the gate stays closed for the others.
@@ -59,16 +59,12 @@ extension ScriptedOrigin {
     public func release(
         next count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let state = script.state
         let wait = TestWait(subject: "\(count) held fetches", timeout: timeout, fileID: fileID, line: line)
-        while true {
-            let released = state.update { state in
-                let held = state.held
-                return held.count < count ? nil : held.prefix(count).compactMap { state.release($0, with: nil) }
-            }
-            if let released { return released.forEach { $0.resume() } }
-            try await state.wait(wait, history: { $0.history }) { $0.held.count >= count ? () : nil }
+        let released = try await script.state.take(wait) { state in
+            let held = state.held
+            return held.count < count ? nil : held.prefix(count).compactMap { state.release($0, with: nil) }
         }
+        for resume in released { resume() }
     }
 
     /// Waits until a fetch is held, then releases the oldest one with this answer, in place of the script's next answer.
@@ -77,15 +73,9 @@ extension ScriptedOrigin {
     public func answerNext(
         with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let state = script.state
         let wait = TestWait(subject: "a held fetch", timeout: timeout, fileID: fileID, line: line)
-        while true {
-            let released = state.update { state in
-                state.held.first.flatMap { state.release($0, with: answer) }
-            }
-            if let released { return released.resume() }
-            try await state.wait(wait, history: { $0.history }) { $0.held.isEmpty ? nil : () }
-        }
+        let resume = try await script.state.take(wait) { state in state.held.first.flatMap { state.release($0, with: answer) } }
+        resume()
     }
 
     /// Waits until the fetch with this number, from 1, is held, then releases it with this answer, in place of the script's next answer.
@@ -95,18 +85,14 @@ extension ScriptedOrigin {
     public func answer(
         _ number: Int, with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let state = script.state
         let wait = TestWait(subject: "fetch \(number) at the gate", timeout: timeout, fileID: fileID, line: line)
-        while true {
-            let (released, hasPassed) = state.update { state in
-                state.isHeld(number) ? (state.release(number, with: answer), false) : (nil, state.hasPassed(number))
+        let released = try await script.state.take(wait) { state -> Result<ScriptState<Param, Content>.Release, StoreError>? in
+            if state.hasPassed(number) {
+                return .failure(StoreError(.notHeld, "answering fetch \(number): it has left the gate; call hold() before it begins"))
             }
-            if let released { return released.resume() }
-            guard !hasPassed else {
-                throw StoreError(.notHeld, "answering fetch \(number): it has left the gate; call hold() before it begins")
-            }
-            try await state.wait(wait, history: { $0.history }) { $0.isHeld(number) || $0.hasPassed(number) ? () : nil }
+            return state.release(number, with: answer).map { .success($0) }
         }
+        try released.get()()
     }
 }
 
@@ -137,8 +123,7 @@ extension ScriptedOrigin {
     public func started(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) begun fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.state.wait(wait, history: { $0.history }) { $0.requests.count >= count ? () : nil }
+        try await script.state.wait(for: "\(count) begun fetches", timeout, fileID, line) { $0.requests.count >= count }
     }
 
     /// Waits until `count` fetches have ended since the fetcher was created, without polling.
@@ -147,8 +132,7 @@ extension ScriptedOrigin {
     public func ended(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) ended fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.state.wait(wait, history: { $0.history }) { $0.endedCount >= count ? () : nil }
+        try await script.state.wait(for: "\(count) ended fetches", timeout, fileID, line) { $0.endedCount >= count }
     }
 
     /// Waits until the tasks of `count` fetches have been canceled, without polling.
@@ -157,7 +141,6 @@ extension ScriptedOrigin {
     public func cancelled(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
     ) async throws {
-        let wait = TestWait(subject: "\(count) canceled fetches", timeout: timeout, fileID: fileID, line: line)
-        try await script.state.wait(wait, history: { $0.history }) { $0.cancelledCount >= count ? () : nil }
+        try await script.state.wait(for: "\(count) canceled fetches", timeout, fileID, line) { $0.cancelledCount >= count }
     }
 }

@@ -55,7 +55,7 @@ extension History {
 
     private mutating func observe(_ key: Int, forces: Bool) async throws {
         guard observers.count < 4 else { return }
-        let id = nextID()
+        let id = ids.next()
         model.join(key, forces: forces)
         observers[id] = (key, world.observe(id, key, forces: forces))
         try await settle("observer \(id) joins \(key)\(forces ? ", forcing" : "")")
@@ -85,7 +85,7 @@ extension History {
     }
 
     private mutating func require(_ key: Int, _ source: GettingFrom) async throws {
-        let id = nextID()
+        let id = ids.next()
         let need: HistoryModel.Need = source == .both ? .content : source == .origin ? .origin : .cached
         model.arrive(id, key, need)
         try await call(id, key, "require \(key) from \(source)") { list in "\(try await list.requireData(from: source))" }
@@ -95,7 +95,7 @@ extension History {
         _ key: Int, _ name: String, _ need: HistoryModel.Need,
         _ body: @escaping @Sendable (PaginationStoreFlowable<Int, Int>) async -> Void
     ) async throws {
-        let id = nextID()
+        let id = ids.next()
         model.arrive(id, key, need)
         try await call(id, key, "\(name) \(key)") { list in
             await body(list)
@@ -104,7 +104,7 @@ extension History {
     }
 
     private mutating func page(_ key: Int) async throws {
-        let (id, direction, continues) = (nextID(), dice.below(2) == 0 ? PageDirection.next : .prev, dice.below(3) > 0)
+        let (id, direction, continues) = (ids.next(), dice.below(2) == 0 ? PageDirection.next : .prev, dice.below(3) > 0)
         model.arrive(id, key, .page(direction, continues: continues))
         try await call(id, key, "request \(direction) of \(key), \(continues ? "" : "not ")continuing after errors") { list in
             await
@@ -124,7 +124,7 @@ extension History {
     }
 
     private mutating func prefetch(_ key: Int) async throws {
-        let id = nextID()
+        let id = ids.next()
         model.arrive(id, key, .prefetch)
         world.lists.prefetch([key])
         try await until("the prefetch queue is empty") { world.lists.isPrefetchQueueEmpty }
@@ -135,7 +135,7 @@ extension History {
     // MARK: Changes
 
     private mutating func set(_ key: Int, replacesPageKeys: Bool) async throws {
-        let (id, content) = (nextID(), [nextContent()])
+        let (id, content) = (ids.next(), [contents.next()])
         let next = replacesPageKeys && dice.below(2) == 0 ? "n\(id)" : nil
         let prev = replacesPageKeys && dice.below(2) == 0 ? "p\(id)" : nil
         let revision = model.update(key, content, keys: replacesPageKeys ? (next: next, prev: prev) : nil)
@@ -152,15 +152,15 @@ extension History {
 
     private mutating func append(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
-        let (id, number) = (nextID(), nextContent())
+        let (id, number) = (ids.next(), contents.next())
         model.arrive(id, key, .acceptedContent(.append(number)))
         try await call(id, key, "append \(number) to \(key)") { list in "\(await list.update { $0.append(number) })" }
     }
 
     private mutating func mutate(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
-        let (id, number) = (nextID(), nextContent())
-        let response = dice.below(3) == 0 ? nextContent() : nil
+        let (id, number) = (ids.next(), contents.next())
+        let response = dice.below(3) == 0 ? contents.next() : nil
         model.responses[id] = response
         model.arrive(id, key, .acceptedContent(.patch(number)))
         let words = "mutate \(key) by \(number)\(response.map { ", with the response \($0)" } ?? "")"
@@ -194,7 +194,7 @@ extension History {
     }
 
     private mutating func clear(_ key: Int) async throws {
-        let id = nextID()
+        let id = ids.next()
         let revision = model.clear(key)
         model.arrive(id, key, .saved(revision, result: "done"))
         try await call(id, key, "clear \(key)") { list in
@@ -205,7 +205,7 @@ extension History {
 
     private mutating func invalidate(_ key: Int) async throws {
         guard mayWaitForRead(key) else { return }
-        let id = nextID()
+        let id = ids.next()
         model.invalidate(id, key)
         try await call(id, key, "invalidate \(key)") { list in
             await list.invalidate()
@@ -214,7 +214,7 @@ extension History {
     }
 
     private mutating func clearAll() async throws {
-        let id = nextID()
+        let id = ids.next()
         model.clearAll(id)
         callers[id] = world.clients.call(id) { [lists = world.lists] in
             try await lists.clear()
@@ -224,7 +224,7 @@ extension History {
     }
 
     private mutating func waitUntilSaved(_ key: Int?) async throws {
-        let id = nextID()
+        let id = ids.next()
         model.waitUntilSaved(id, key.map { [$0] } ?? Array(0..<Self.keyCount))
         callers[id] = world.clients.call(id) { [lists = world.lists] in
             if let key { try await lists[key].waitUntilSaved() } else { try await lists.waitUntilSaved() }
@@ -273,7 +273,7 @@ extension History {
             if isFlight { model.fetched(key, nil) } else { model.pageFetched(key, direction, nil) }
             world.origin.answer(key, direction, with: .failure(Offline()))
         } else {
-            let (element, further) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
+            let (element, further) = (contents.next(), dice.below(2) == 0 ? "k\(ids.last)" : nil)
             if isFlight {
                 model.flightFetched(key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
             } else {
@@ -305,7 +305,7 @@ extension History {
             world.origin.answer(key, nil, with: .success(OriginResponse(.notModified(freshness))))
             return try await settle("fetch of \(key) returns not modified, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
         }
-        let (content, tag) = (nextContent(), dice.below(2) == 0 ? "t\(lastID)" : nil)
+        let (content, tag) = (contents.next(), dice.below(2) == 0 ? "t\(ids.last)" : nil)
         let record = HistoryModel.Record(
             content: [content], deadline: deadline, validator: tag, nextKey: dice.below(2) == 0 ? "n" : nil,
             prevKey: dice.below(2) == 0 ? "p" : nil, fetchedAt: model.now, isNeverValid: lifetime == 0, lifetime: lifetime)

@@ -13,8 +13,8 @@ struct History: RandomHistory {
     var steps: [String] = []
     var callers: [Int: Task<Void, Never>] = [:]
     var observers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
-    private(set) var lastID = 0
-    private var lastContent = 0
+    var ids = Numbers()
+    var contents = Numbers()
     private var silent: Set<Int> = []
     private let isCacherFast: Bool
 
@@ -48,16 +48,6 @@ struct History: RandomHistory {
         try await windUp()
     }
 
-    mutating func nextID() -> Int {
-        lastID += 1
-        return lastID
-    }
-
-    mutating func nextContent() -> Int {
-        lastContent += 1
-        return lastContent
-    }
-
     /// Waits until the store can only change by a command, then compares.
     mutating func settle(_ step: String) async throws {
         steps.append(step)
@@ -81,7 +71,7 @@ struct History: RandomHistory {
             guard let state = model.state(task.key) else { continue }
             try same("observer \(id) of \(task.key)", clients.seen[id], state.summary)
         }
-        for id in 1...max(1, lastID) where !silent.contains(id) { try same("caller \(id)", clients.results[id], model.results[id]) }
+        for id in 1...max(1, ids.last) where !silent.contains(id) { try same("caller \(id)", clients.results[id], model.results[id]) }
         try same("requests", Set(world.origin.counts.wanted), model.requests)
         try same("cacher calls", heldCalls(), model.cacherCalls)
         for key in 0..<Self.keyCount where model.rules.hasBacking {

@@ -43,6 +43,16 @@ extension RandomHistory {
     }
 }
 
+/// The numbers of a kind of things, from 1.
+struct Numbers {
+    private(set) var last = 0
+
+    mutating func next() -> Int {
+        last += 1
+        return last
+    }
+}
+
 /// The rules of a store, in milliseconds.
 struct HistoryRules: Sendable {
     let hasFront: Bool

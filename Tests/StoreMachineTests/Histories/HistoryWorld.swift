@@ -19,19 +19,20 @@ final class HistoryWorld: Sendable {
         self.cacher = cacher
         lists =
             switch backing {
-            case .memory: Self.lists(MemoryCacher(expiry: expiry), origin, policy, window, time)
-            case .tiered: Self.lists(TieredCacher(over: cacher), origin, policy, window, time)
-            case .plain: Self.lists(cacher, origin, policy, window, time)
+            case .memory: Self.lists(MemoryCacher(expiry: expiry), origin.fetcher, policy, window, time)
+            case .tiered: Self.lists(TieredCacher(over: cacher), origin.fetcher, policy, window, time)
+            case .plain: Self.lists(cacher, origin.fetcher, policy, window, time)
             }
         lists.revalidate(on: bell)
     }
 
     private static func lists(
-        _ cacher: some Cacher<Int, [Int]>, _ origin: HistoryOrigin, _ policy: StorePolicy, _ window: Int?, _ time: ManualTime
+        _ cacher: some Cacher<Int, [Int]>, _ fetcher: ScriptedPaginationFetcher<Int, Int>, _ policy: StorePolicy, _ window: Int?,
+        _ time: ManualTime
     ) -> PaginationStore<Int, Int> {
-        guard let window else { return PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time) }
+        guard let window else { return PaginationStore(cacher: cacher, fetcher: fetcher, identity: .none, policy: policy, time: time) }
         return PaginationStore(
-            cacher: cacher, fetcher: origin, paging: PagingPolicy(maximumPages: window), identity: .none, policy: policy, time: time)
+            cacher: cacher, fetcher: fetcher, paging: PagingPolicy(maximumPages: window), identity: .none, policy: policy, time: time)
     }
 
     func observe(_ id: Int, _ key: Int, forces: Bool) -> Task<Void, Never> {
@@ -40,7 +41,7 @@ final class HistoryWorld: Sendable {
 
     /// Releases everything held, and holds nothing from now on.
     func open() {
-        origin.open()
+        origin.fetcher.release()
         cacher.release()
         bell.end()
     }

@@ -17,8 +17,8 @@ struct LiveHistory: RandomHistory {
     private let bell = Bell()
     private var observers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
     private var callers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
-    private var lastID = 0
-    private var lastNumber = 0
+    private var ids = Numbers()
+    private var numbers = Numbers()
     private(set) var steps: [String] = []
 
     private static let keyCount = 2
@@ -87,18 +87,18 @@ struct LiveHistory: RandomHistory {
                 await $0.validate(); return "done"
             }
         case 9:
-            let id = nextID()
+            let id = ids.next()
             model.readCache(id, key)
             call(id, key) { "\(try await $0.requireData(from: .cache))" }
             try await settle("\(id): cache of \(key)")
         case 10: if let id = callers.keys.sorted().first(where: { id in isWaiting(id) }) { try await cancel(id) }
         case 11:
-            let content = [nextNumber()]
+            let content = [numbers.next()]
             model.update(key, content)
             await store[key].update(content)
             try await settle("update \(key) to \(content)")
         case 12:
-            let number = nextNumber()
+            let number = numbers.next()
             let expected = model.append(key, number)
             let isChanged = await store[key].update { $0.append(number) }
             if isChanged != expected { throw Difference(description: "update of \(key) returned \(isChanged)") }
@@ -138,7 +138,7 @@ struct LiveHistory: RandomHistory {
 
     private mutating func observe(_ key: Int, forces: Bool) async throws {
         guard observers.count < 4 else { return }
-        let id = nextID()
+        let id = ids.next()
         model.join(key, forces: forces)
         observers[id] = (key, clients.observe(id, store[key].publish(forceRefresh: forces)) { $0.shortSummary })
         try await settle("observer \(id) joins \(key)\(forces ? ", forcing" : "")")
@@ -155,7 +155,7 @@ struct LiveHistory: RandomHistory {
         _ key: Int, _ need: LiveHistoryModel.Need, _ name: String,
         _ body: @escaping @Sendable (StoreFlowable<Int, [Int]>) async throws -> String
     ) async throws {
-        let id = nextID()
+        let id = ids.next()
         model.require(id, key, need)
         call(id, key, body)
         try await settle("\(id): \(name) of \(key)")
@@ -176,7 +176,7 @@ struct LiveHistory: RandomHistory {
 
     private mutating func mutate(_ key: Int) async throws {
         guard model.performing.count < 3 else { return }
-        let (id, number) = (nextID(), nextNumber())
+        let (id, number) = (ids.next(), numbers.next())
         model.mutate(id, key, number)
         call(id, key) { [clients] handle in
             try await handle.mutate(optimistically: { $0.append(number) }) { try await clients.perform(id) }
@@ -209,7 +209,7 @@ struct LiveHistory: RandomHistory {
     private mutating func push(_ key: Int) async throws {
         guard let number = connection(key) else { return }
         let kind = LiveHistoryModel.Push.allCases[dice.below(3)]
-        let (value, tag) = (nextNumber(), dice.below(2) == 0 ? "t\(lastNumber)" : nil)
+        let (value, tag) = (numbers.next(), dice.below(2) == 0 ? "t\(numbers.last)" : nil)
         let validator = tag.map { Validator(entityTag: $0) }
         model.push(key, kind, value, tag)
         switch kind {
@@ -237,16 +237,6 @@ struct LiveHistory: RandomHistory {
     }
 
     // MARK: Comparing
-
-    private mutating func nextID() -> Int {
-        lastID += 1
-        return lastID
-    }
-
-    private mutating func nextNumber() -> Int {
-        lastNumber += 1
-        return lastNumber
-    }
 
     /// Waits until the store can only change by a command, then compares.
     private mutating func settle(_ step: String) async throws {
@@ -283,7 +273,7 @@ struct LiveHistory: RandomHistory {
         let live = store.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) }
         try same("live keys", live, model.liveKeys)
         for (id, observer) in observers { try same("observer \(id) of \(observer.key)", clients.seen[id], model.state(observer.key)) }
-        for id in 1...max(1, lastID) {
+        for id in 1...max(1, ids.last) {
             // A failure that holds off fetches reaches callers as it was.
             if model.results[id] == "Failed" {
                 try same("caller \(id) has failed", ["Lost", "StoreError"].contains(clients.results[id]), true)

@@ -119,7 +119,7 @@ final class SharedModel {
 
     private final class User {
         let writer: UInt64
-        let position = Position()
+        let position = WatchedState(Revision.none)
         var machine: KeyMachine<Int>
         var queue = CacherQueue<Int>()
         var operations: [Operation]
@@ -135,15 +135,11 @@ final class SharedModel {
             self.writer = writer
             self.operations = operations
             clears = operations.contains(.clear) || operations.contains(.removeAll)
-            machine = KeyMachine(rules: KeyRules(position: { [position] in position.value.withLock { $0 } }))
+            machine = KeyMachine(rules: KeyRules(position: { [position] in position.current }))
         }
     }
 
     private struct Unavailable: Error {}
-
-    private final class Position: Sendable {
-        let value = Lock(Revision.none)
-    }
 
     private var server = Server()
     private let users: [User]
@@ -174,7 +170,7 @@ final class SharedModel {
         server.log = [(server.revision, false)]
         for user in users {
             user.delivered = 1
-            user.position.value.withLock { $0 = server.revision }
+            user.position.update { $0 = server.revision }
             if conditions.isObserved {
                 transition(user) { $0.observerJoined(forceRefresh: false, &$1) }
             } else {
@@ -239,8 +235,7 @@ final class SharedModel {
             users[index].queue.callEnded(0)
             startCalls(users[index])
         case .retry(let index):
-            lastID += 1
-            let id = lastID
+            let id = nextID()
             transition(users[index]) { _ = $0.callerArrived(id, needing: .allSaved, &$1) }
         case .deliver(let index): deliver(users[index])
         case .loseChanges(let index):
@@ -248,7 +243,7 @@ final class SharedModel {
             conditions.gaps -= 1
             user.delivered = server.log.count
             transition(user) { $0.changedElsewhere(StoreCore.SharedKey.gap, &$1) }
-            user.position.value.withLock { $0 = Revision(number: server.next - 1, writer: .max) }
+            user.position.update { $0 = Revision(number: server.next - 1, writer: .max) }
         case .endFetch(let index):
             let user = users[index]
             guard let fetch = user.fetch else { return }
@@ -269,8 +264,7 @@ final class SharedModel {
             invalidated = server.revision
             transition(user) { $0.invalidated(&$1) }
         case .fetch:
-            lastID += 1
-            let id = lastID
+            let id = nextID()
             transition(user) { _ = $0.callerArrived(id, needing: .refresh, &$1) }
         case .removeAll:
             user.queue.removeAll()
@@ -278,11 +272,15 @@ final class SharedModel {
         }
     }
 
+    private func nextID() -> CallerID {
+        lastID += 1
+        return lastID
+    }
+
     private func edit(_ bit: Int, _ user: User) {
         // Without content there is nothing to change.
         guard let content = user.machine.book.held?.record.content else { return }
-        lastID += 1
-        let id = lastID
+        let id = nextID()
         user.edits[id] = bit
         transition(user) { machine, transition in
             let revision = machine.updated(content | bit, as: .derived, &transition)
@@ -406,7 +404,7 @@ final class SharedModel {
                 }
             }
         }
-        user.position.value.withLock { $0 = Revision(number: change.revision.number, writer: .max) }
+        user.position.update { $0 = Revision(number: change.revision.number, writer: .max) }
     }
 
     // MARK: Laws

@@ -92,6 +92,9 @@ enum CrashWriter {
         }
     }
 
+    /// Observes a sequence until the process ends.
+    static func observe(_ states: LoadingStateSequence<some Sendable>) { Task { for await _ in states {} } }
+
     static func save(_ cacher: FileCacher<Int, Entry>, _ key: Int, _ serial: Int) async throws {
         try await cacher.save(CacheRecord(content: Entry(key: key, serial: serial), fetchedAt: Date()), param: key)
     }

@@ -105,12 +105,8 @@ private final class Library: Sendable {
 
     /// Observes all lists until the process ends, so that each change of an article is saved with them.
     func observe() {
-        for list in ["home", "top"] {
-            let states = lists[list].publish()
-            Task { for await _ in states {} }
-        }
-        let states = search["all"].publish()
-        Task { for await _ in states {} }
+        for list in ["home", "top"] { CrashWriter.observe(lists[list].publish()) }
+        CrashWriter.observe(search["all"].publish())
     }
 
     func waitUntilSaved() async throws {
@@ -237,10 +233,7 @@ enum LinkedLife {
         try await library.load()
         try await library.waitUntilSaved()
         let observation = library.files.observeChanges { change in if case .gap = change { say("gap") } }
-        if observesDetail {
-            let states = library.articles[3].publish()
-            Task { for await _ in states {} }
-        }
+        if observesDetail { CrashWriter.observe(library.articles[3].publish()) }
         let found = library.search["all"].publish()
         Task {
             for await state in found {

@@ -8,7 +8,7 @@ import Trials
 /// The modes in which the process shares the log of an outbox with others.
 enum OutboxModes {
     static func run(_ mode: String, _ directory: URL, _ arguments: [String]) async throws {
-        func number(_ index: Int) -> Int { arguments.indices.contains(index) ? Int(arguments[index]) ?? 0 : 0 }
+        func number(_ index: Int) -> Int { arguments.dropFirst(index).first.flatMap { Int($0) } ?? 0 }
         switch mode {
         case "append": try append(directory, writer: number(0), from: number(1), count: number(2))
         case "compact": try compact(directory, count: number(0))
@@ -117,7 +117,7 @@ enum OutboxModes {
         try await until("the test has seen the lock") { try log.read().entries == [Data("go on".utf8)] }
         lease.release()
         say("idle")
-        _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+        try await untilCanceled()
     }
 
     /// Holds the lease until the process ends or has lost it.

@@ -8,7 +8,7 @@ import Trials
 enum SharedModes {
     static func run(_ mode: String, _ directory: URL, _ arguments: [String]) async throws {
         let cacher = FileCacher<Int, Int>(directory: directory, sharing: .processes) { say("fault \($0.kind.rawValue)") }
-        func number(_ index: Int) -> Int { arguments.indices.contains(index) ? Int(arguments[index]) ?? 0 : 0 }
+        func number(_ index: Int) -> Int { arguments.dropFirst(index).first.flatMap { Int($0) } ?? 0 }
         switch mode {
         case "count": try await count(cacher, keys: number(0), rounds: number(1))
         case "fill": try await fill(cacher, count: number(0))
@@ -41,7 +41,7 @@ enum SharedModes {
         case "rest":
             _ = try await FileCacher<Int, Int>(directory: directory).load(param: 0)
             say("resting")
-            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+            try await untilCanceled()
         #if os(Linux)
         case "observe-beyond-limit":
             let watchers = exhaustWatchers()
@@ -124,7 +124,7 @@ enum SharedModes {
         try await fillUp(cacher)
         try await cacher.removeAll()
         say(try await cacher.keys() == [] ? "removed all" : "kept some")
-        _ = try await hasCleared.wait { $0 ? true : nil }
+        try await hasCleared.wait { $0 ? () : nil }
         say("changed all")
         try await cacher.save(record(1), param: 0)
         say("saved")
@@ -192,7 +192,7 @@ enum SharedModes {
         afterLoad()
         say("observing")
         // Not a sleep, because its timer would wake the process.
-        _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+        try await untilCanceled()
         withExtendedLifetime(observation) {}
     }
 }

@@ -79,22 +79,24 @@ public struct DiskFormat: Sendable, CustomStringConvertible {
     }
 
     private static func read(_ format: LogFormat, _ url: URL) throws -> Found {
-        do throws(StoreError) {
+        try found { () throws(StoreError) in
             let news = try log(format, url).read()
             return Found(values: news.entries.map(\.number), isDamaged: !news.damages.isEmpty)
-        } catch {
-            guard error.code == .unreadableRecord else { throw error }
-            return Found(values: [], isDamaged: true)
         }
     }
 
     private static func read(_ format: SealedFile, _ url: URL) throws -> Found {
         let folder = try DirectoryHandle(opening: directory(url))
-        var reader = SealedFile.Reader(format, in: folder)
-        do throws(StoreError) {
+        return try found { () throws(StoreError) in
+            var reader = SealedFile.Reader(format, in: folder)
             let number = try reader.read("sealed") { Value(reading: $0).number }
             return Found(values: number.map { [$0] } ?? [], isDamaged: false)
-        } catch {
+        }
+    }
+
+    /// Returns the values that a reader finds; a file that it refuses counts as damaged.
+    private static func found(_ read: () throws(StoreError) -> Found) throws(StoreError) -> Found {
+        do throws(StoreError) { return try read() } catch {
             guard error.code == .unreadableRecord else { throw error }
             return Found(values: [], isDamaged: true)
         }

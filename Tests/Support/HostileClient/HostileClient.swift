@@ -1,5 +1,4 @@
 import Dispatch
-import Foundation
 import RemoteRouting
 import StoreCore
 import Trials
@@ -10,27 +9,27 @@ struct HostileClient {
     static func main() {
         let words = Array(CommandLine.arguments.dropFirst())
         let numbers = words.compactMap { Int($0) }
-        switch words.first {
-        case "transport" where numbers.count == 1: run { await Surroundings(port: numbers[0]).sayTransport() }
-        case "two" where numbers.count == 1 && words.count == 3: run { try await Surroundings(port: numbers[0]).useTwo(words[2]) }
-        case "deadlines" where numbers.count == 1: run { try await Surroundings(port: numbers[0]).meetDeadlines() }
-        case "fork" where numbers.count == 1: Surroundings(port: numbers[0]).fork(isUsed: words.last == "used")
-        case "errors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).showErrors() }
-        case "names" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUp(words[2]) }
-        case "lookups" where numbers.count == 1 && words.count == 3: run { await Surroundings(port: numbers[0]).lookUpMany(words[2]) }
-        case "unanswered" where numbers.count == 1 && words.count == 3:
-            run { await Surroundings(port: numbers[0]).lookUpUnanswered(words[2]) }
-        case "narrow" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useFewDescriptors() }
-        case "descriptors" where numbers.count == 1: run { await Surroundings(port: numbers[0]).useLastDescriptors() }
-        case "leave" where numbers.count == 1 && words.count == 3: Surroundings(port: numbers[0]).leave(words[2])
-        case "download" where numbers.count == 1 && words.count == 3:
-            run { try await Surroundings(port: numbers[0]).download(into: words[2]) }
-        case "share" where numbers.count == 1 && words.count == 3:
-            let user = TokenUser(port: numbers[0], directory: words[2])
-            run { try await user.run() }
-        default:
-            guard numbers.count == 4 else { return say("usage: HostileClient <port> <first> <end> <step>, or <mode> <port>") }
-            run { try await sendMutations(numbers) }
+        if numbers.count == 4 { return run { try await sendMutations(numbers) } }
+        guard let port = numbers.first, numbers.count == 1 else {
+            return say("usage: HostileClient <port> <first> <end> <step>, or <mode> <port>")
+        }
+        let surroundings = Surroundings(port: port)
+        let name = words.count == 3 ? words[2] : ""
+        switch words[0] {
+        case "transport": run { await surroundings.sayTransport() }
+        case "two": run { try await surroundings.useTwo(name) }
+        case "deadlines": run { try await surroundings.meetDeadlines() }
+        case "fork": surroundings.fork(isUsed: name == "used")
+        case "errors": run { await surroundings.showErrors() }
+        case "names": run { await surroundings.lookUp(name) }
+        case "lookups": run { await surroundings.lookUpMany(name) }
+        case "unanswered": run { await surroundings.lookUpUnanswered(name) }
+        case "narrow": run { await surroundings.useFewDescriptors() }
+        case "descriptors": run { await surroundings.useLastDescriptors() }
+        case "leave": surroundings.leave(name)
+        case "download": run { try await surroundings.download(into: name) }
+        case "share": run { try await TokenUser(port: port, directory: name).run() }
+        default: say("unknown mode \(words[0])")
         }
     }
 

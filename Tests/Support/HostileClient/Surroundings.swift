@@ -32,6 +32,14 @@ struct Surroundings: Sendable {
         }
     }
 
+    /// Sends requests at once; returns what they come to, each word once and sorted.
+    private func words(of count: Int, by host: (Int) -> RemoteHost) async -> [String] {
+        await withTaskGroup(of: String.self) { group in
+            for number in 0..<count { group.addTask { [host = host(number)] in await word(host) } }
+            return await group.reduce(into: Set()) { $0.insert($1) }.sorted()
+        }
+    }
+
     /// Which transport a host has by default, and that it works; `POST` twice shows whether connections are used again.
     func sayTransport() async {
         let host = host()
@@ -43,12 +51,7 @@ struct Surroundings: Sendable {
     func useTwo(_ path: String) async throws {
         #if os(Linux)
         let hosts = [host(try CurlTransport()), host(try CurlTransport(width: 8, path: path)), host(URLSessionTransport())]
-        var words: Set<String> = []
-        await withTaskGroup(of: String.self) { group in
-            for number in 0..<90 { group.addTask { await word(hosts[number % 3]) } }
-            for await word in group { words.insert(word) }
-        }
-        say(words.sorted().joined(separator: " "))
+        say(await words(of: 90) { hosts[$0 % 3] }.joined(separator: " "))
         #endif
     }
 
@@ -141,22 +144,16 @@ struct Surroundings: Sendable {
     /// Ends exchanges during their lookups until none begins any more, then sends two requests with responses that wait for each other.
     func lookUpMany(_ name: String) async {
         #if os(Linux)
-        var limit = rlimit(rlim_cur: 128, rlim_max: 128)
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limitDescriptors(to: 128)
         let near = host()
         let far = RemoteHost(HostConfiguration(name, scheme: .http, port: port), transport: near.transport).with {
             $0.retry = .never
             $0.timeouts = .init(overall: .milliseconds(50))
             $0.limits.concurrentExchanges = 4
         }
-        var words: Set<String> = []
-        while !words.contains("hostNotFound") {
-            await withTaskGroup(of: String.self) { group in
-                for _ in 0..<4 { group.addTask { await word(far) } }
-                for await word in group { words.insert(word) }
-            }
-        }
-        say(words.sorted().joined(separator: " "))
+        var ends: Set<String> = []
+        while !ends.contains("hostNotFound") { ends.formUnion(await words(of: 4) { _ in far }) }
+        say(ends.sorted().joined(separator: " "))
         async let first = word(near, Route(path: "/pair"))
         async let second = word(near, Route(path: "/pair"))
         say(await "\(first) \(second)")
@@ -184,16 +181,10 @@ struct Surroundings: Sendable {
     /// Sends many requests at once while the process may have 40 descriptors, of which other code uses some.
     func useFewDescriptors() async {
         #if os(Linux)
-        var limit = rlimit(rlim_cur: 40, rlim_max: 40)
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limitDescriptors(to: 40)
         let fillers = (0..<12).map { _ in open("/dev/null", O_RDONLY) }
         let host = host().with { $0.limits.concurrentExchanges = 256 }
-        var words: Set<String> = []
-        await withTaskGroup(of: String.self) { group in
-            for _ in 0..<512 { group.addTask { await word(host) } }
-            for await word in group { words.insert(word) }
-        }
-        say(words.sorted().joined(separator: " "))
+        say(await words(of: 512) { _ in host }.joined(separator: " "))
         for filler in fillers { close(filler) }
         #endif
     }
@@ -202,8 +193,7 @@ struct Surroundings: Sendable {
     func useLastDescriptors() async {
         #if os(Linux)
         _ = await word(host())
-        var limit = rlimit(rlim_cur: 64, rlim_max: 64)
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limitDescriptors(to: 64)
         for left in 0..<8 {
             var fillers: [Int32] = []
             while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }

@@ -46,7 +46,7 @@ public final class LoopbackOrigin: Sendable {
         let listener = try Socket.bound(to: port)
         do throws(Failure) {
             try listener.startListening()
-            let port = listener.localPort
+            let port = localPort(of: listener.descriptor)
             guard let url = URL(string: "http://127.0.0.1:\(port)") else {
                 throw Failure(code: .system, description: "cannot make a URL of port \(port)")
             }

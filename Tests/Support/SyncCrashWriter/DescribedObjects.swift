@@ -38,12 +38,7 @@ enum DescribedObjects {
         let target = DirectoryTarget(directory: directory, transfer: Transfer(), durability: durability, layers: layers) {
             ListedSource((0..<count).map { object($0, generation: generation) })
         }
-        do {
-            let report = try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()
-            say("done \(report.metadataCount)")
-        } catch {
-            say("failed \(error)")
-        }
+        await SyncCrashWriter.synchronize(target) { $0.metadataCount }
     }
 
     private struct Transfer: FileTransfer {

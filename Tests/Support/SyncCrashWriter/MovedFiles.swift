@@ -40,12 +40,7 @@ enum MovedFiles {
                 return ListChanges(old.map { .removed($0.key) } + new.map { .set($0) }, token: "\(generation)", since: token)
             }
         }
-        do {
-            let report = try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()
-            say("done \(report.movedCount)")
-        } catch {
-            say("failed \(error)")
-        }
+        await SyncCrashWriter.synchronize(target) { $0.movedCount }
     }
 
     private struct Transfer: FileTransfer {

@@ -58,6 +58,16 @@ struct SyncCrashWriter {
             say("failed \(error.code.rawValue) \(cause); failures: \(error.report?.failures.count ?? 0)")
         }
     }
+
+    /// Runs a pass, and prints a number of its report, or the error.
+    static func synchronize(_ target: some SyncProcessor, _ number: (SyncReport) -> Int) async {
+        do {
+            let report = try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync()
+            say("done \(number(report))")
+        } catch {
+            say("failed \(error)")
+        }
+    }
 }
 
 /// Files with content derived from their name and generation.

@@ -97,8 +97,7 @@ extension TextCrashWriter {
         func show(_ text: VersionedText?) { say(text?.version?.major.description ?? "nothing") }
         guard isFollowing else {
             show(try? await store.text(for: name))
-            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
-            return
+            return try await untilCanceled()
         }
         for await state in store.publish(name) { show(state.content) }
     }

@@ -1,4 +1,3 @@
-import Foundation
 package import StoreCore
 
 /// A cacher in memory that records every call, holds calls at a gate, and fails on request.

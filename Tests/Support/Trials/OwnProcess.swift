@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
+internal import StorePlatform
 
 /// Writes a line at once, so that it is visible even if the process is killed afterward.
 public func say(_ line: String) {
@@ -21,21 +15,22 @@ public func killSelf() {
 /// Limits the size of this process's files; a write across the limit is short, and the next one fails.
 public func limitFileSize(_ bytes: Int) {
     signal(SIGXFSZ, SIG_IGN)
-    var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
-    #if canImport(Glibc)
-    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-    #else
-    setrlimit(RLIMIT_FSIZE, &limit)
-    #endif
+    setLimit(RLIMIT_FSIZE, bytes)
 }
 
-/// Lets each later call fail that needs a new descriptor.
-public func allowNoDescriptor() {
-    var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+/// Lets each later call fail that needs a descriptor from this number on.
+public func limitDescriptors(to count: Int) { setLimit(RLIMIT_NOFILE, count) }
+
+#if canImport(Glibc)
+private func setLimit(_ resource: __rlimit_resource, _ value: Int) { setLimit(Int32(resource.rawValue), value) }
+#endif
+
+private func setLimit(_ resource: Int32, _ value: Int) {
+    var limit = rlimit(rlim_cur: rlim_t(value), rlim_max: rlim_t(value))
     #if canImport(Glibc)
-    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    setrlimit(__rlimit_resource_t(resource), &limit)
     #else
-    setrlimit(RLIMIT_NOFILE, &limit)
+    setrlimit(resource, &limit)
     #endif
 }
 

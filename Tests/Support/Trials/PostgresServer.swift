@@ -113,18 +113,17 @@ public final class PostgresServer: Sendable {
             "\(Self.prefix)'\(programs)/postgres' -D '\(directory)/data' >>'\(directory)/log' 2>&1 </dev/null & server=$!; read line; "
             + "kill -INT $server; wait $server; rm -rf '\(directory)'"
         try process.withLock { $0 = try ChildProcess("/bin/sh", ["-c", script]) }
-        let isReady = waitUntil {
-            (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?
-                .split(separator: "\n", omittingEmptySubsequences: false).dropFirst(7).first?.hasPrefix("ready") == true
-        }
+        let isReady = waitUntil { statusLines.dropFirst(7).first?.hasPrefix("ready") == true }
         if !isReady { throw CocoaError(.fileReadUnknown) }
     }
 
     /// The process identifier of the server; `nil` if it does not run.
-    public var processID: Int32? {
-        (try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8))?.split(separator: "\n").first.flatMap {
-            Int32($0)
-        }
+    public var processID: Int32? { statusLines.first.flatMap { Int32($0) } }
+
+    /// The lines in which the server states its identifier and its readiness; empty if it does not run.
+    private var statusLines: [Substring] {
+        let text = try? String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8)
+        return text?.split(separator: "\n", omittingEmptySubsequences: false) ?? []
     }
 
     private func stopAndWait(atOnce: Bool = false) throws {

@@ -1,14 +1,5 @@
 // Does not import Foundation, which hides the members of C structs.
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#if canImport(SwiftOverlayShims)
-internal import SwiftOverlayShims
-#endif
-#elseif canImport(Musl)
-internal import Musl
-#endif
+internal import StorePlatform
 
 /// Sets the modification date of a file, in nanoseconds since 1970.
 package func setModified(_ path: String, nanoseconds: Int64) throws {

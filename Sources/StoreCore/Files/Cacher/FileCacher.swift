@@ -279,17 +279,15 @@ extension FileCacher {
     }
 
     /// Reports a failed sweep as a fault of a save, because a save started it.
-    func reportFailedSweep(_ error: any Error) {
-        let failure = (error as? StoreError) ?? StoreError(.fileSystem, "sweeping \(directory.path)", underlyingError: error)
-        onFault(FileCacherFault(.sweepFailed, file: URL(filePath: directory.path), error: failure))
-        notify(.fault(.save, nil, failure))
-    }
+    func reportFailedSweep(_ error: any Error) { report(error, .sweepFailed, .save, "sweeping") }
 
     /// Reports that the changes of other processes cannot be followed for now.
-    func reportLostChanges(_ error: any Error) {
-        let failure = (error as? StoreError) ?? StoreError(.fileSystem, "following \(directory.path)", underlyingError: error)
-        onFault(FileCacherFault(.changesLost, file: URL(filePath: directory.path), error: failure))
-        notify(.fault(.follow, nil, failure))
+    func reportLostChanges(_ error: any Error) { report(error, .changesLost, .follow, "following") }
+
+    private func report(_ error: any Error, _ kind: FileCacherFault.Kind, _ operation: StoreEventKind.CacherOperation, _ verb: String) {
+        let failure = (error as? StoreError) ?? StoreError(.fileSystem, "\(verb) \(directory.path)", underlyingError: error)
+        onFault(FileCacherFault(kind, file: URL(filePath: directory.path), error: failure))
+        notify(.fault(operation, nil, failure))
     }
 
     func notify(_ notice: CacherNotice<Param>) {

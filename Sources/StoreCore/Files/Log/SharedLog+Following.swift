@@ -9,11 +9,11 @@ extension SharedLog {
     /// - Parameter creating: Whether to create a missing log. A followed log exists, so that there is always a file to watch.
     package typealias NewsHandler = @Sendable (_ creating: Bool) throws(StoreError) -> Void
 
-    /// The receivers of a followed log; `nil` while it is not followed.
+    /// The receivers of a followed log.
     struct Following: Sendable {
         /// Called on the queue.
-        var onNews: NewsHandler?
-        var onLost: (@Sendable (StoreError) -> Void)?
+        let onNews: NewsHandler
+        let onLost: (@Sendable (StoreError) -> Void)?
     }
 
     /// Begins to follow the log.
@@ -25,25 +25,20 @@ extension SharedLog {
     package func follow(
         isImmediate: Bool = false, onLost: (@Sendable (StoreError) -> Void)? = nil, _ onNews: @escaping NewsHandler
     ) {
-        following.withLock { following in
-            (following.onNews, following.onLost) = (onNews, onLost)
-        }
+        following.withLock { $0 = Following(onNews: onNews, onLost: onLost) }
         if isImmediate { pass(creating: true) } else { schedule() }
     }
 
     /// Ends following; a call that is already scheduled may still happen.
     package func unfollow() {
         // Released outside the lock, because a receiver may hold the last reference to its owner.
-        _ = following.withLock { following in
-            defer { following = Following() }
-            return following
-        }
+        _ = following.withLock { $0.take() }
         follower.endWatch()
         // The log may be followed again meanwhile, and the watch that has just ended may be the new one.
         schedule()
     }
 
-    package var isFollowed: Bool { following.withLock { $0.onNews != nil } }
+    package var isFollowed: Bool { following.withLock { $0 != nil } }
 
     /// Whether the file at the path of the log is watched.
     package var isWatched: Bool { follower.isWatching }
@@ -56,7 +51,7 @@ extension SharedLog {
     /// Watches the log and announces the changes made before.
     private func pass(creating: Bool) {
         follower.passBegan()
-        guard let onNews = following.withLock({ $0.onNews }) else { return }
+        guard let onNews = following.withLock({ $0?.onNews }) else { return }
         let again: @Sendable () -> Void = { [weak self] in self?.pass(creating: true) }
         do throws(StoreError) {
             var isNew = creating
@@ -72,7 +67,7 @@ extension SharedLog {
             }
             throw .fileSystem("following", path: path, errno: ESTALE)
         } catch {
-            if follower.passFailed(then: again) { following.withLock { $0.onLost }?(error) }
+            if follower.passFailed(then: again) { following.withLock { $0?.onLost }?(error) }
             // The changes themselves may be readable. Their error was reported, or has the same reason.
             if !isUpToDate { try? onNews(false) }
         }

@@ -78,7 +78,8 @@ package final class SharedLog<Entry: LogEntry>: Sendable {
     package let queue: DispatchQueue
     /// The open files and the position. Locked during a whole call, so that two calls do not interleave.
     private let state: Lock<State>
-    let following = Lock(Following())
+    /// `nil` while the log is not followed.
+    let following = Lock<Following?>(nil)
     let follower: FileFollower
     /// The path of the directory that contains the log and its lock.
     let folderPath: String

@@ -30,8 +30,8 @@ struct EndedLease: Sendable {
 
 extension SharedDirectory {
     private enum Attempt: Sendable {
-        case granted(HeldLease)
-        case ended(LeaseNote.Ended)
+        case decided(Hold)
+        /// Another holder has the lease.
         case held(by: UInt64, until: Double, remaining: Duration)
     }
 
@@ -84,8 +84,7 @@ extension SharedDirectory {
             // Kept only with a lease, so that the wait for another process's lease holds none.
             let turn = permit
             switch try await perform({ try self.attempt(name, after: waitedFor, takesOver: overdue, for: duration, turn) }) {
-            case .granted(let held): return .granted(held)
-            case .ended(let ended): return .ended(ended)
+            case .decided(let hold): return hold
             case .held(let id, let expires, let remaining):
                 permit?.release()
                 if awaited?.id != id || awaited?.expires != expires {
@@ -166,7 +165,7 @@ extension SharedDirectory {
             let folder = transaction.folder
             try removeEndedLeases(in: folder)
             let (note, isLocked) = try LeaseNote.read(name, in: folder)
-            if let ended = note.ended, ended.holder == awaited { return .ended(ended) }
+            if let ended = note.ended, ended.holder == awaited { return .decided(.ended(ended)) }
             let remaining = note.remaining(atMost: duration)
             let isHeld = leaseKind == .locked ? isLocked : note.holder != nil && remaining > .zero
             if isHeld {
@@ -185,7 +184,7 @@ extension SharedDirectory {
                 file.unlock()
                 throw error
             }
-            return .granted(HeldLease(id: id, name: name, file: file, permit: permit))
+            return .decided(.granted(HeldLease(id: id, name: name, file: file, permit: permit)))
         }
     }
 

@@ -114,10 +114,8 @@ package struct Directory: Hashable, FilePlace {
     }
 
     package func synchronize() throws(StoreError) {
-        let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { throw .failedCall("opening directory", at: path) }
-        defer { _ = close(descriptor) }
-        guard synchronizeDescriptor(descriptor) == 0 else { throw .failedCall("synchronizing directory", at: path) }
+        guard let opened = try DirectoryHandle(opening: self) else { throw .fileSystem("opening directory", path: path, errno: ENOENT) }
+        try opened.synchronize()
     }
 
     /// Opens the directory for listing; returns `nil` if it does not exist.

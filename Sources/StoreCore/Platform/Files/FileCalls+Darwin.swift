@@ -7,11 +7,6 @@ package import StoreCore
 /// The C library's handle of a listed directory.
 typealias DirectoryStream = UnsafeMutablePointer<DIR>
 
-/// Writes a part of the bytes, as `write` does. The system refuses more than 2 GB in one call.
-func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-    Darwin.write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-}
-
 /// Flushes a file's content to the disk, through the drive's cache too.
 func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
     // `fsync` stops at the drive's cache. Some network volumes do not support the stronger call.

@@ -7,11 +7,6 @@ package import StoreCore
 /// The C library's handle of a listed directory.
 typealias DirectoryStream = OpaquePointer
 
-/// Writes a part of the bytes, as `write` does.
-func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
-    write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
-}
-
 /// Flushes a file's content to the disk.
 func synchronizeDescriptor(_ descriptor: Int32) -> Int32 { uninterrupted { fsync(descriptor) } }
 

@@ -117,3 +117,8 @@ extension TemporaryFile {
     /// The age from which an orphan may be removed; no save takes that long.
     package static let orphanAge = Duration.seconds(3600)
 }
+
+/// Calls the system's `write`, which a method of the file hides. Darwin refuses more than 2 GB in one call.
+private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    write(descriptor, bytes.baseAddress, min(bytes.count, 1 << 30))
+}

@@ -1,6 +1,6 @@
 internal import StoreCore
 
-struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Recounted {
     /// A value, the end of the stream for `nil`, or its error.
     typealias Passage = Result<LiveValue<Content>?, any Error>
 
@@ -58,16 +58,11 @@ struct LiveScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable 
         return cancellation == .honored ? lines[number]?.suspension.take() : nil
     }
 
-    /// The number of the connection that waits for a value: the given one, or the newest.
-    func requesting(_ number: Int?) -> Int? {
-        guard let number = number ?? lines.keys.max(), lines[number]?.suspension != nil else { return nil }
-        return number
-    }
-
-    mutating func pass(_ value: Passage, _ number: Int) -> Suspension? {
-        guard let suspension = lines[number]?.suspension.take() else { return nil }
+    /// Passes a value to the given connection, or to the newest one; `nil` while it does not wait for a value.
+    mutating func pass(_ value: Passage, on number: Int?) -> (number: Int, suspension: Suspension)? {
+        guard let number = number ?? lines.keys.max(), let suspension = lines[number]?.suspension.take() else { return nil }
         lines[number]?.passage = value
-        return suspension
+        return (number, suspension)
     }
 
     /// Whether a connection has a value that the store has not accepted.

@@ -1,12 +1,12 @@
 internal import StoreCore
 
 /// The state of a script: the remaining answers, the recorded requests, and the running fetches.
-struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Recounted {
     typealias Answer = ScriptedAnswer<Content>
     /// The way in which a fetch leaves the gate; `nil` instead of an answer makes the fetch call the script's closure.
     typealias Passage = Result<Answer?, any Error>
 
-    private struct Flight {
+    struct Flight {
         var isCancelled = false
         /// `nil` while the fetch is held at the gate.
         var passage: Passage?
@@ -14,16 +14,12 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
         mutating func leave(_ passage: Passage) -> Release {
             self.passage = passage
-            return Release(suspension: suspension.take())
+            return { [suspension = suspension.take()] in suspension?.resume() }
         }
     }
 
-    /// A fetch that has left the gate; resumed outside the lock.
-    struct Release: Sendable {
-        fileprivate let suspension: Suspension?
-
-        func resume() { suspension?.resume() }
-    }
+    /// Resumes a fetch that has left the gate; called outside the lock.
+    typealias Release = @Sendable () -> Void
 
     private(set) var requests: [ScriptedRequest<Param>] = []
     var unanswered: Set<Int> = []
@@ -33,7 +29,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     var answers: [Answer]
     var isHolding = false
     /// The running fetches, by the numbers of their requests.
-    private var flights: [Int: Flight] = [:]
+    private(set) var flights: [Int: Flight] = [:]
 
     init(answers: [Answer], cancellation: ScriptedCancellation) {
         self.answers = answers

@@ -49,6 +49,36 @@ final class TestWait: Sendable {
     }
 }
 
+/// A state that can tell a timed-out test what has happened so far.
+protocol Recounted: Sendable {
+    /// The lines that the error shows; made outside the lock.
+    var history: [String] { get }
+}
+
+extension WatchedState where State: Recounted {
+    /// Waits until `condition` holds, for at most a timeout in real time. It runs under the lock, now and after each change.
+    func wait(
+        for subject: String, _ timeout: Duration, _ fileID: String, _ line: Int, isolation: isolated (any Actor)? = #isolation,
+        until condition: @escaping @Sendable (State) -> Bool
+    ) async throws {
+        let wait = TestWait(subject: subject, timeout: timeout, fileID: fileID, line: line)
+        try await self.wait(wait, history: { $0.history }) { condition($0) ? () : nil }
+    }
+
+    /// Waits until `change` returns a value, and makes that change. It is also tried on copies of the state, without an effect.
+    func take<Value: Sendable>(
+        _ wait: TestWait, isolation: isolated (any Actor)? = #isolation, _ change: @escaping @Sendable (inout State) -> Value?
+    ) async throws -> Value {
+        while true {
+            if let value = update(change) { return value }
+            try await self.wait(wait, history: { $0.history }) { state in
+                var copy = state
+                return change(&copy).map { _ in }
+            }
+        }
+    }
+}
+
 extension WatchedState {
     /// Waits until `condition` returns a value, for the rest of a timeout in real time, and returns the value.
     ///

@@ -63,6 +63,8 @@ struct ModelOracle {
         /// The commands that the record names.
         var names: [UUID] = []
 
+        func pageKey(_ direction: PageDirection) -> String? { direction == .next ? nextKey : prevKey }
+
         var loaded: PageCounts { PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev }) }
 
         /// The pages that a fetch loads again: from the initial page, or else from the first page with its key (C18).

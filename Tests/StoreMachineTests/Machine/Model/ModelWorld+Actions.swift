@@ -95,7 +95,6 @@ extension ModelWorld {
 
     /// Whether an observer, a caller or a dropped fetch requests the fetch explicitly, so that it may reset a list.
     var isAskedByName: Bool {
-        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         return wantsRefresh || oracle.forceWaits || moment.lostExplicit || moment.event == .join(forces: true)
     }
 
@@ -135,7 +134,7 @@ extension ModelWorld {
     private mutating func beginPage(_ fetch: ModelFetch, _ direction: PageDirection, _ key: String) {
         check(!running.contains { $0.direction == direction }, "C13", "two fetches of one page at once")
         check(flight == nil, "C13", "fetches a page during a fetch of the list")
-        let expected = direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey
+        let expected = oracle.accepted?.pageKey(direction)
         check(key == expected, "C13", "fetches page \(key) instead of \(expected ?? "none")")
         check(isWanted, "C1", "an unwanted page fetch")
         if moment.event == .arrive(.page(direction, continueWhenError: false)) {

@@ -87,11 +87,9 @@ extension ModelWorld {
             // A failed fetch of the list also fails the page requests that it interrupted.
             return (hasEnded && moment.pageFailedWith == number(of: error)) || moment.failedWith == number(of: error)
         case (.superseded, .asked), (.superseded, .joined): return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
-        case (.noPage, .asked), (.noPage, .joined):
-            return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
         case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated
-        case (.noPage, nil):
-            return oracle.accepted != nil && (direction == .next ? oracle.accepted?.nextKey : oracle.accepted?.prevKey) == nil
+        case (.noPage, .asked), (.noPage, .joined), (.noPage, nil):
+            return oracle.accepted.map { $0.pageKey(direction) == nil } ?? false
         case (.failed(let error), nil):
             let failures = [flight == nil ? oracle.failure?.number : nil, oracle.failedSides[direction]]
             return !continues && failures.contains(number(of: error))

@@ -142,7 +142,6 @@ extension ModelWorld {
     // MARK: Writing
 
     private mutating func write(_ event: ModelEvent, _ transition: inout Transition) {
-        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         moment.lostExplicit = flight?.isExplicit == true || oracle.forceWaits
         switch event {
         case .invalidate:
@@ -153,13 +152,7 @@ extension ModelWorld {
             machine.invalidated(&transition)
         case .clearAll: clearAll(&transition)
         case .clear:
-            moment.isCleared = true
-            endEpochIfStreaming()
-            moment.lostExplicit = moment.lostExplicit || wantsRefresh
-            oracle.forceWaits = false
-            forgetPatches()
-            moment.hasBecomeKnown = !oracle.isKnown
-            oracle.clear()
+            clearContent()
             awaitSave(machine.cleared(&transition), &transition)
         default:
             moment.isUpdated = true
@@ -181,15 +174,20 @@ extension ModelWorld {
         front = nil
         // The engine notifies live keys only.
         guard !machine.isForgettable else { return }
-        (moment.isCleared, moment.isClearedWhole) = (true, true)
-        endEpochIfStreaming()
-        moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }
-        oracle.forceWaits = false
-        forgetPatches()
-        moment.hasBecomeKnown = !oracle.isKnown
-        oracle.clear()
+        moment.isClearedWhole = true
+        clearContent()
         if call == nil || call?.kind == .read { settle(oracle.revision, failed: false) }
         machine.cleared(cacherIsCleared: true, &transition)
+    }
+
+    private mutating func clearContent() {
+        moment.isCleared = true
+        endEpochIfStreaming()
+        moment.lostExplicit = moment.lostExplicit || wantsRefresh
+        oracle.forceWaits = false
+        if let last = oracle.patches.last(where: { !$0.isConfirmed && $0.command == nil }) { forgottenPatch = last.id }
+        moment.hasBecomeKnown = !oracle.isKnown
+        oracle.clear()
     }
 
     /// Adds a caller that waits for the save of its write.
@@ -197,10 +195,6 @@ extension ModelWorld {
         guard callers.count < setting.maxCallers else { return }
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
         arrive(.saved(revision), awaits: oracle.revision, &transition)
-    }
-
-    private mutating func forgetPatches() {
-        if let last = oracle.patches.last(where: { !$0.isConfirmed && $0.command == nil }) { forgottenPatch = last.id }
     }
 
     private mutating func patch(_ event: ModelEvent, _ transition: inout Transition) {

@@ -26,7 +26,6 @@ extension ModelWorld {
     }
 
     private mutating func noteExplicit() {
-        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         if let place = running.firstIndex(where: \.isOfContent) {
             let isAsked =
                 (moment.event == .join(forces: true) && oracle.isKnown) || (oracle.isKnown && wantsRefresh)

@@ -131,6 +131,7 @@ struct ModelWorld {
     var flight: ModelFetch? { running.first { $0.isOfContent } }
     var violations: [String] { log.violations }
     var isWanted: Bool { observers > 0 || callers.contains { $0.wantsFetch } }
+    var wantsRefresh: Bool { callers.contains { $0.need == .refresh && $0.awaits == nil } }
 
     /// Shares the broken laws with no earlier copy.
     mutating func separate() { log = Log() }

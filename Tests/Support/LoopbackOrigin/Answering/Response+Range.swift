@@ -12,14 +12,12 @@ extension LoopbackOrigin.Response {
         switch ByteRange(range, of: data.count) {
         case .none: return whole
         case .unsatisfiable:
-            var refusal = Self.problem(416, "Range Not Satisfiable").setting("Content-Range", to: "bytes */\(data.count)")
-            refusal.misbehaviors = misbehaviors
-            return refusal
+            return Self.problem(416, "Range Not Satisfiable").setting("Content-Range", to: "bytes */\(data.count)")
+                .changing { $0.misbehaviors = misbehaviors }
         case .part(let part):
-            var response = whole.with(status: 206)
+            return whole.with(status: 206)
                 .setting("Content-Range", to: "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(data.count)")
-            response.body = .data(Data(data.dropFirst(part.lowerBound).prefix(part.count)))
-            return response
+                .changing { $0.body = .data(Data(data.dropFirst(part.lowerBound).prefix(part.count))) }
         }
     }
 

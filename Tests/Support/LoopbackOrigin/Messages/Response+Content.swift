@@ -59,23 +59,17 @@ extension LoopbackOrigin.Response {
 
     /// Makes a gzip stream that inflates to `count` zero bytes, with about a thousandth of them on the wire and none in memory.
     public static func gzipBomb(inflatingTo count: Int, type: String = "application/octet-stream") -> Self {
-        var response = Self(headers: ["Content-Type": type, "Content-Encoding": "gzip"])
-        response.body = .gzippedZeros(count: count)
-        return response
+        Self(headers: ["Content-Type": type, "Content-Encoding": "gzip"]).changing { $0.body = .gzippedZeros(count: count) }
     }
 
     /// Makes a response that repeats bytes, which are generated during transmission.
     public static func repeating(_ data: Data, times: Int, type: String = "application/octet-stream") -> Self {
-        var response = Self(headers: ["Content-Type": type])
-        response.body = .repeated(data, times: times)
-        return response
+        Self(headers: ["Content-Type": type]).changing { $0.body = .repeated(data, times: times) }
     }
 
     /// Makes a response of exactly these bytes, head included; the connection closes after them.
     public static func verbatim(_ bytes: Data) -> Self {
-        var response = Self(headers: ["Connection": "close"])
-        response.body = .verbatim(bytes)
-        return response
+        Self(headers: ["Connection": "close"]).changing { $0.body = .verbatim(bytes) }
     }
 
     /// Makes a response of exactly this text, head included; the connection closes after it.
@@ -84,8 +78,6 @@ extension LoopbackOrigin.Response {
     /// Returns the same response in gzip coding with uncompressed blocks: a valid stream that is not smaller.
     public func gzipped() -> Self {
         guard let data else { return self }
-        var copy = setting("Content-Encoding", to: "gzip")
-        copy.body = .data(Data(Gzip.stored([UInt8](data))))
-        return copy
+        return setting("Content-Encoding", to: "gzip").changing { $0.body = .data(Data(Gzip.stored([UInt8](data)))) }
     }
 }

@@ -61,37 +61,23 @@ extension LoopbackOrigin {
 
 extension LoopbackOrigin.Response {
     /// Returns the same response with one field of that name and value.
-    public func setting(_ name: String, to value: String) -> Self {
-        var copy = self
-        copy.headers.set(name, to: value)
-        return copy
-    }
+    public func setting(_ name: String, to value: String) -> Self { changing { $0.headers.set(name, to: value) } }
 
     /// Returns the same response with an additional field, even if the name already exists.
-    public func adding(_ name: String, _ value: String) -> Self {
-        var copy = self
-        copy.headers.add(name, value)
-        return copy
-    }
+    public func adding(_ name: String, _ value: String) -> Self { changing { $0.headers.add(name, value) } }
 
     /// Returns the same response with another status.
-    public func with(status: Int) -> Self {
-        var copy = self
-        copy.status = status
-        return copy
-    }
+    public func with(status: Int) -> Self { changing { $0.status = status } }
 
     /// Returns the same response with another framing of its body.
-    public func framed(_ framing: Framing) -> Self {
-        var copy = self
-        copy.framing = framing
-        return copy
-    }
+    public func framed(_ framing: Framing) -> Self { changing { $0.framing = framing } }
 
     /// Returns the same response with additional misbehaviors.
-    public func misbehaving(_ ways: LoopbackOrigin.Misbehavior...) -> Self {
+    public func misbehaving(_ ways: LoopbackOrigin.Misbehavior...) -> Self { changing { $0.misbehaviors += ways } }
+
+    func changing(_ change: (inout Self) -> Void) -> Self {
         var copy = self
-        copy.misbehaviors += ways
+        change(&copy)
         return copy
     }
 }

@@ -108,11 +108,8 @@ struct RequestParser {
     }
 
     private mutating func line(limit: Int, status: Int) throws(MalformedRequest) -> ArraySlice<UInt8>? {
-        guard let line = queue.takeLine() else {
-            guard queue.count <= limit else { throw MalformedRequest(status, "a line is too long") }
-            return nil
-        }
-        guard line.count <= limit else { throw MalformedRequest(status, "a line is too long") }
+        let line = queue.takeLine()
+        guard line?.count ?? queue.count <= limit else { throw MalformedRequest(status, "a line is too long") }
         return line
     }
 

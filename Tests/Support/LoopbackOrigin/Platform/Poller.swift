@@ -69,10 +69,6 @@ struct Poller {
     /// Returns whole milliseconds, rounded up, because waking early would only repeat the poll.
     private static func milliseconds(_ duration: Duration?) -> Int32 {
         guard let duration else { return -1 }
-        guard duration > .zero else { return 0 }
-        let (seconds, attoseconds) = duration.components
-        guard seconds < 3600 else { return 3_600_000 }
-        let fraction = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
-        return Int32(seconds * 1000 + fraction)
+        return Int32((max(.zero, min(duration, .seconds(3600))) / .milliseconds(1)).rounded(.up))
     }
 }

@@ -1,4 +1,4 @@
-import StorePlatform
+package import StorePlatform
 
 /// A nonblocking TCP socket on 127.0.0.1, with the few POSIX calls that the origin needs.
 struct Socket: Sendable {
@@ -23,11 +23,7 @@ struct Socket: Sendable {
     static func bound(to port: UInt16) throws(LoopbackOrigin.Failure) -> Socket {
         let socket = try open()
         socket.set(SO_REUSEADDR, at: SOL_SOCKET, to: Int32(1))
-        var address = loopbackAddress(port: port)
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.descriptor, $0, size) }
-        }
+        let outcome = withLoopbackAddress(port: port) { bind(socket.descriptor, $0, $1) }
         guard outcome == 0 else {
             let failure = LoopbackOrigin.Failure.system("bind to 127.0.0.1:\(port)", errno)
             socket.hangUp()
@@ -38,16 +34,6 @@ struct Socket: Sendable {
 
     /// Starts queueing connections.
     func startListening() throws(LoopbackOrigin.Failure) { guard listen(descriptor, 4096) == 0 else { throw .system("listen", errno) } }
-
-    /// The port of the socket.
-    var localPort: UInt16 {
-        var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
-        }
-        return outcome == 0 ? UInt16(bigEndian: address.sin_port) : 0
-    }
 
     /// Accepts the next connection from the queue.
     func acceptConnection() -> Acceptance {
@@ -104,12 +90,7 @@ struct Socket: Sendable {
 
 extension Socket {
     private static func open() throws(LoopbackOrigin.Failure) -> Socket {
-        #if canImport(Glibc)
-        let kind = Int32(SOCK_STREAM.rawValue)
-        #else
-        let kind = SOCK_STREAM
-        #endif
-        let descriptor = socket(AF_INET, kind, 0)
+        let descriptor = openSocket()
         guard descriptor >= 0 else { throw .system("open a socket", errno) }
         let opened = Socket(descriptor: descriptor)
         opened.prepare()
@@ -130,13 +111,38 @@ extension Socket {
         _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Value>.size))
     }
 
-    private static func loopbackAddress(port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return address
-    }
-
     private static func isTemporary(_ code: Int32) -> Bool { code == EAGAIN || code == EWOULDBLOCK || code == EINTR }
+}
+
+/// Opens a TCP socket that child processes do not inherit; a negative number if the system refuses it.
+package func openSocket() -> Int32 {
+    #if canImport(Glibc)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    #else
+    let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    #endif
+    // With a copy in a child process, the connection or the port would stay open.
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    return descriptor
+}
+
+/// Calls a function of the system with the address of a port on 127.0.0.1, and the size of the address.
+package func withLoopbackAddress<Result>(port: UInt16, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    }
+}
+
+/// Returns the port of a socket; zero if it has none.
+package func localPort(of descriptor: Int32) -> UInt16 {
+    var address = sockaddr_in()
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let outcome = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+    }
+    return outcome == 0 ? UInt16(bigEndian: address.sin_port) : 0
 }

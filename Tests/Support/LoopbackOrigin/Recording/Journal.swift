@@ -9,19 +9,16 @@ final class Journal: Sendable {
         var lastNumber = 0
         /// Increases with every change, so that a waiter with an older version misses none.
         var version = 0
-        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
-        var lastTicket = 0
         var isClosed = false
     }
 
     /// The number of requests that are kept.
     private let limit: Int
-    /// Guards the record and the waiters together, so that no change occurs between reading the record and waiting.
-    private let state = Lock(State())
+    private let state = WatchedState(State())
 
     init(limit: Int = .max) { self.limit = limit }
 
-    var snapshot: (record: LoopbackOrigin.Record, version: Int) { state.withLock { ($0.record, $0.version) } }
+    var snapshot: (record: LoopbackOrigin.Record, version: Int) { state.read { ($0.record, $0.version) } }
 
     /// Counts a new connection, and returns its number.
     func connectionOpened() -> Int {
@@ -72,55 +69,27 @@ final class Journal: Sendable {
         }
     }
 
-    /// Wakes every waiter without a change, because a deadline may have passed.
-    func nudge() { change { _ in } }
-
     /// Ends all current and future waits.
-    func close() {
-        let waiters = state.withLock { state in
-            state.isClosed = true
-            defer { state.waiters = [:] }
-            return state.waiters
-        }
-        for waiter in waiters.values { waiter.resume(throwing: LoopbackOrigin.Failure.stopped) }
-    }
+    func close() { state.update { $0.isClosed = true } }
 
-    /// Waits until the record is newer than `version`.
+    /// Waits until the record is newer than `version`, at most for a duration.
     ///
     /// - Throws: `CancellationError`, or `Failure.stopped` if the origin is stopped.
-    func change(since version: Int) async throws {
-        let ticket = state.withLock { state in
-            state.lastTicket += 1
-            return state.lastTicket
-        }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let outcome: Result<Void, any Error>? = state.withLock { state in
-                    // A cancellation before this moment is noticed here; a later one finds the continuation.
-                    if Task.isCancelled { return .failure(CancellationError()) }
-                    if state.version != version { return .success(()) }
-                    if state.isClosed { return .failure(LoopbackOrigin.Failure.stopped) }
-                    state.waiters[ticket] = continuation
-                    return nil
-                }
-                if let outcome { continuation.resume(with: outcome) }
+    func change(since version: Int, within allowance: Duration) async throws {
+        do {
+            let isNewer = try await state.wait(timeout: allowance) { state -> Bool? in
+                state.version != version ? true : state.isClosed ? false : nil
             }
-        } onCancel: {
-            let waiter = state.withLock { $0.waiters.removeValue(forKey: ticket) }
-            waiter?.resume(throwing: CancellationError())
-        }
+            if !isNewer { throw LoopbackOrigin.Failure.stopped }
+        } catch is WaitTimedOut {}
     }
 
-    /// Changes the record, and then resumes the waiters outside the lock.
+    /// Changes the record.
     @discardableResult
     private func change<Outcome: Sendable>(_ body: (inout State) -> Outcome) -> Outcome {
-        let (outcome, waiters) = state.withLock { state in
-            let outcome = body(&state)
+        state.update { state in
             state.version += 1
-            defer { state.waiters = [:] }
-            return (outcome, state.waiters)
+            return body(&state)
         }
-        for waiter in waiters.values { waiter.resume() }
-        return outcome
     }
 }

@@ -55,12 +55,12 @@ extension LoopbackOrigin {
     @discardableResult
     public func waitUntil(within allowance: Duration = .seconds(900), _ isWanted: (Record) throws -> Bool) async throws -> Record {
         let deadline = ContinuousClock.now + allowance
-        mailbox.post(.nudge(at: deadline))
         while true {
             let (record, version) = service.journal.snapshot
             if try isWanted(record) { return record }
-            guard ContinuousClock.now < deadline else { throw Failure.timedOut(after: allowance, record) }
-            try await service.journal.change(since: version)
+            let rest = ContinuousClock.now.duration(to: deadline)
+            guard rest > .zero else { throw Failure.timedOut(after: allowance, record) }
+            try await service.journal.change(since: version, within: rest)
         }
     }
 }

@@ -20,16 +20,15 @@ struct RoutePattern: Hashable {
         let parts = Self.split(path)
         var parameters: [String: String] = [:]
         for (index, segment) in segments.enumerated() {
-            if segment == .rest {
-                parameters["*"] = parts.dropFirst(index).map { PercentCoding.decode($0) }.joined(separator: "/")
-                return parameters
-            }
-            guard index < parts.count else { return nil }
-            let part = PercentCoding.decode(parts[parts.startIndex + index])
+            let part = parts.dropFirst(index).first.map { PercentCoding.decode($0) }
             switch segment {
             case .word(let word): guard word == part else { return nil }
-            case .parameter(let name): parameters[name] = part
-            case .rest: break
+            case .parameter(let name):
+                guard let part else { return nil }
+                parameters[name] = part
+            case .rest:
+                parameters["*"] = parts.dropFirst(index).map { PercentCoding.decode($0) }.joined(separator: "/")
+                return parameters
             }
         }
         return parts.count == segments.count ? parameters : nil

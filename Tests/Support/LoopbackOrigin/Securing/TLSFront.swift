@@ -75,17 +75,11 @@ public final class TLSFront: Sendable {
     public init(of origin: UInt16, _ settings: Settings) throws {
         guard let openSSL = OpenSSL.shared else { throw LoopbackOrigin.Failure(code: .system, description: "there is no libssl") }
         let context = try Context(openSSL, settings)
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = TLSFront.address(0)
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, $0, &size) == 0
-            }
-        }
-        guard listener >= 0, isBound else { throw LoopbackOrigin.Failure.system("listen", errno) }
+        let listener = openSocket()
+        let isBound = withLoopbackAddress(port: 0) { bind(listener, $0, $1) == 0 }
+        guard listener >= 0, isBound, listen(listener, 128) == 0 else { throw LoopbackOrigin.Failure.system("listen", errno) }
         self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
+        port = localPort(of: listener)
         let announcesEnd = settings.announcesEnd
         Thread { [state] in
             while true {
@@ -111,14 +105,6 @@ public final class TLSFront: Sendable {
     // This ends the accepting thread, which closes the listener. Closed here, its number could belong to the next listener before the thread
     // accepts again.
     deinit { shutdown(listener, Int32(SHUT_RDWR)) }
-
-    fileprivate static func address(_ port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        return address
-    }
 }
 
 extension TLSFront {
@@ -189,15 +175,9 @@ extension TLSFront {
                 record.handshakes += 1
                 if isResumed { record.resumptions += 1 }
             }
-            let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            let server = openSocket()
             defer { close(server) }
-            var address = TLSFront.address(origin)
-            let isConnected = withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-                }
-            }
-            guard isConnected else { return }
+            guard withLoopbackAddress(port: origin, { connect(server, $0, $1) == 0 }) else { return }
             exchange(connection, server)
         }
 

@@ -8,7 +8,6 @@ final class Mailbox: TaskExecutor {
     enum Letter: Sendable {
         case job(UnownedJob)
         case answer(LoopbackOrigin.Response, number: Int, connection: Int)
-        case nudge(at: ContinuousClock.Instant)
         case goDown(Reply)
         case comeBack(Reply)
         /// Asks only for a reply after the current work is done.

@@ -18,7 +18,6 @@ final class Reactor {
     private var connections: [Int: Connection] = [:]
     /// The connections with a deadline.
     private var deadlines: [Int: ContinuousClock.Instant] = [:]
-    private var nudges: [ContinuousClock.Instant] = []
     /// The time of the next attempt to accept after the process ran out of descriptors.
     private var acceptsAgain: ContinuousClock.Instant?
 
@@ -47,8 +46,7 @@ final class Reactor {
 
     /// The time until the next deadline; `nil` without one.
     private var timeout: Duration? {
-        let moments = [deadlines.values.min(), nudges.min(), acceptsAgain].compactMap(\.self)
-        return moments.min().map { ContinuousClock.now.duration(to: $0) }
+        [deadlines.values.min(), acceptsAgain].compactMap(\.self).min().map { ContinuousClock.now.duration(to: $0) }
     }
 
     private func serve(_ readiness: Poller.Readiness, buffer: UnsafeMutableRawBufferPointer) {
@@ -75,10 +73,6 @@ final class Reactor {
     private func keepDeadlines() {
         let now = ContinuousClock.now
         for (number, _) in deadlines.filter({ $0.value <= now }) { serve(number) { $0.deadlinePassed() } }
-        if nudges.contains(where: { $0 <= now }) {
-            nudges.removeAll { $0 <= now }
-            service.journal.nudge()
-        }
         if let moment = acceptsAgain, moment <= now {
             acceptsAgain = nil
             if phase == .up, let listener { poller.watch(listener.descriptor, for: .reading, as: .listener) }
@@ -114,7 +108,6 @@ extension Reactor {
             switch letter {
             case .job(let job): mailbox.run(job)
             case .answer(let response, let number, let connection): serve(connection) { $0.answered(response, number: number) }
-            case .nudge(let moment): nudges.append(moment)
             case .goDown(let reply):
                 goDown()
                 reply.send()
@@ -130,7 +123,7 @@ extension Reactor {
         switch letter {
         case .job(let job): mailbox.runElsewhere(job)
         case .goDown(let reply), .comeBack(let reply), .settle(let reply): reply.send(.stopped)
-        case .answer, .nudge, .stop: return
+        case .answer, .stop: return
         }
     }
 
