@@ -10,10 +10,6 @@ final class ResponseDecoding: Sendable {
     private let parser: any ResponseParser
     private let accept: MimeType?
 
-    convenience init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
-        self.init(response, route.method, route.options, at: host)
-    }
-
     init(_ response: RemoteResponse<Data>, _ method: HTTPMethod, _ options: RouteOptions, at host: RemoteHost) {
         self.response = response
         operation = "\(method.rawValue) \(response.url.withoutSecrets)"
