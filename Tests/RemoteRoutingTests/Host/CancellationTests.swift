@@ -168,9 +168,9 @@ struct CancellationTests {
         #expect(plain.gate.waiterCount == 0)
     }
 
-    @Test func `H13: waiters enter in order of arrival, even if many are canceled`() async throws {
-        let gate = Permits(1)
-        let holder = try await gate.take()
+    @Test func `H13: waiters enter up to the limit in order of arrival, even if many are canceled`() async throws {
+        let gate = Permits(2)
+        let (first, second) = (try await gate.take(), try await gate.take())
         let order = WatchedState<[Int]>([])
         var tasks: [Task<Void, any Error>] = []
         for number in 0..<300 {
@@ -185,6 +185,7 @@ struct CancellationTests {
         let leaving = Set((0..<300).filter { $0 % 10 != 3 })
         for number in leaving { tasks[number].cancel() }
         try await until("the canceled waiters have left") { gate.waiterCount == 30 }
+        #expect(order.current.isEmpty)
         // New waiters queue behind the remaining ones.
         let last = Task {
             let permit = try await gate.take()
@@ -192,11 +193,20 @@ struct CancellationTests {
             permit.release()
         }
         try await until("the last one waits") { gate.waiterCount > 30 }
-        holder.release()
+        first.release()
+        first.release()
         try await last.value
         #expect(order.current == (0...300).filter { !leaving.contains($0) })
         for number in leaving { await #expect(throws: CancellationError.self) { try await tasks[number].value } }
-        #expect(gate.takeIfFree() != nil)
+        second.release()
+        // Both places are free again, but not a third.
+        let again = [gate.takeIfFree(), gate.takeIfFree()]
+        #expect(again.allSatisfy { $0 != nil })
+        let third = Task { try await gate.take() }
+        try await until("the third waits") { gate.waiterCount == 1 }
+        third.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await third.value }
+        withExtendedLifetime(again) {}
     }
 }
 
@@ -233,8 +243,7 @@ struct HostLimitTests {
         for path in ["/x", "/token"] { bench.on("GET", path) { _ in .text("x") } }
         let host = bench.host { $0.limits.concurrentExchanges = 4 }
         let outer = host.intercepting(responses: asking { _ = try await host.data(for: Route(path: "/token")) })
-        let tasks = (0..<64).map { _ in Task { try await outer.data(for: Route(path: "/x")) } }
-        for task in tasks { #expect(try await task.value == Data("x".utf8)) }
+        #expect(try await atOnce(64) { _ in try await outer.data(for: Route(path: "/x")) } == Array(repeating: Data("x".utf8), count: 64))
         #expect(bench.asked("/token").count == 64)
     }
 
@@ -273,8 +282,7 @@ struct HostLimitTests {
                     try await host.send("/refresh")
                     return Token(accessToken: "new")
                 })
-        let tasks = (0..<16).map { _ in Task { try await outer.send("/x", as: [Int].self) } }
-        for task in tasks { #expect(try await task.value == [1]) }
+        #expect(try await atOnce(16) { _ in try await outer.send("/x", as: [Int].self) } == Array(repeating: [1], count: 16))
     }
 
     @Test(arguments: [false, true])

@@ -223,8 +223,7 @@ struct CombinationTests {
         bench.refreshes()
         let host = bench.host().refreshing()
         func upload() async throws -> [Int] {
-            let parts = Lock([Data("abc".utf8)])
-            let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.withLock { $0.popLast() } } }
+            let body = HTTPBodyStream(chunks: [Data("abc".utf8)], length: 3, isReplayable: false)
             return try await host.send(Route(path: "/x", method: .post, body: .stream(body)))
         }
         let error = try await remoteError { _ = try await upload() }

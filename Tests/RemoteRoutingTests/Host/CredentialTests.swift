@@ -130,8 +130,7 @@ struct CredentialTests {
         let bench = try Bench(kind)
         guarded(bench)
         let host = bench.host().refreshing()
-        let tasks = (0..<100).map { _ in Task { try await host.send("/x", as: [Int].self) } }
-        for task in tasks { #expect(try await task.value == [1]) }
+        #expect(try await atOnce(100) { _ in try await host.send("/x", as: [Int].self) } == Array(repeating: [1], count: 100))
         #expect(bench.asked("/refresh").count == 1)
         #expect(bench.asked("/x").filter { $0["Authorization"] == "Bearer new" }.count == 100)
         #expect(bench.asked("/x").filter { $0["Authorization"] == "Bearer old" }.count <= 100)

@@ -131,10 +131,8 @@ struct EventFaultTests {
         #expect(bench.asked.allSatisfy { $0.body == Data("x".utf8) && $0["Idempotency-Key"] == "\"k\"" })
 
         bench.on("POST", "/once") { _ in .events("data: c\n\n") }
-        let parts = Parts([Data("x".utf8)])
-        route = Route(
-            path: "/once", method: .post, body: .stream(HTTPBodyStream(length: 1, isReplayable: false) { { _ in parts.next() } }),
-            options: RouteOptions(idempotencyKey: .key("k")))
+        let once = RouteBody.stream(HTTPBodyStream(chunks: [Data("x".utf8)], length: 1, isReplayable: false))
+        route = Route(path: "/once", method: .post, body: once, options: RouteOptions(idempotencyKey: .key("k")))
         #expect(try await host.events(for: route).texts() == ["c"])
         #expect(bench.asked("/once").count == 1)
     }

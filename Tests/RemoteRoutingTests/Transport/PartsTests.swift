@@ -173,38 +173,6 @@ struct PartsTests {
         #expect(TransportFailure(sessionError: error).code == .connectionLost)
     }
 
-    @Test func `H13: the gate admits waiters up to its limit, in order`() async throws {
-        let gate = Permits(2)
-        let order = WatchedState<[Int]>([])
-        let first = try await gate.take()
-        let second = try await gate.take()
-        var tasks: [Task<Void, any Error>] = []
-        for number in 0..<5 {
-            tasks.append(
-                Task {
-                    let permit = try await gate.take()
-                    order.update { $0.append(number) }
-                    permit.release()
-                })
-            try await until("call \(number) waits") { gate.waiterCount == number + 1 }
-        }
-        tasks[1].cancel()
-        await #expect(throws: CancellationError.self) { try await tasks[1].value }
-        #expect(gate.waiterCount == 4 && order.current.isEmpty)
-        first.release()
-        first.release()
-        for task in [tasks[0], tasks[2], tasks[3], tasks[4]] { try await task.value }
-        #expect(order.current == [0, 2, 3, 4])
-        second.release()
-        // Both places are free again, but not a third.
-        let again = (try await gate.take(), try await gate.take())
-        let third = Task { try await gate.take() }
-        try await until("the third waits") { gate.waiterCount == 1 }
-        third.cancel()
-        await #expect(throws: CancellationError.self) { _ = try await third.value }
-        _ = again
-    }
-
     /// libcurl waits for the reader, so unread bytes need no disk.
     @Test(arguments: RealTransport.available.filter { $0 == .curl })
     func `H8: a source that waits for its reader needs no space on disk`(_ transport: RealTransport) async throws {

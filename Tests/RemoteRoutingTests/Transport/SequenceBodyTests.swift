@@ -226,8 +226,7 @@ struct SequenceBodyTests {
             Task { [route = post(HTTPBodyStream(pair.stream, length: 1))] in try await host.data(for: route) }
         }
         try await origin.waitUntil { $0.acceptedConnections >= 100 }
-        let parts = Parts([Data(count: 10)])
-        let blocking = HTTPBodyStream(length: 10, isReplayable: false) { { _ in parts.next() } }
+        let blocking = HTTPBodyStream(chunks: [Data(count: 10)], length: 10, isReplayable: false)
         #expect(try await host.data(for: post(blocking)) == Data("10".utf8))
         for pair in silent {
             pair.continuation.yield(Data(count: 1))

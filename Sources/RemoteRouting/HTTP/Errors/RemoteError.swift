@@ -154,11 +154,11 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     fileprivate init(_ failure: TransportFailure) { self.init(failure.code.stage, failure.code, operation: "", failure.message) }
 
     /// Whether the server has not refused the request: it was not reached, as behind a captive portal, or it has failed (RFC 9110 §15.6).
-    fileprivate var refusesNothing: Bool {
+    package var refusesNothing: Bool {
         switch stage {
         case .timeout, .cancelled: true
         case .transport: ![.bodyTooLarge, .redirectRefused, .tooManyRedirects, .clientCertificateRefused].contains(code)
-        // A server that names a delay limits the client, as with a change.
+        // A server that names a delay limits the client, and does not refuse the request.
         case .status where status == 403 || status == 413: retryAfter != nil
         case .status: status.map { [407, 408, 425, 429].contains($0) || (500..<600).contains($0) && $0 != 501 && $0 != 505 } ?? false
         case .build, .decode: false

@@ -60,11 +60,8 @@ struct SocketFrameReader: Sendable {
             guard var current = frame else { return nil }
             let count = min(current.left, input.count - offset)
             let start = input.startIndex + offset
-            if current.opcode.isControl {
-                control.append(input[start..<(start + count)])
-            } else {
-                message.append(input[start..<(start + count)])
-            }
+            let piece = input[start..<(start + count)]
+            if current.opcode.isControl { control.append(piece) } else { message.append(piece) }
             offset += count
             current.left -= count
             frame = current.left > 0 ? current : nil

@@ -36,7 +36,8 @@ struct HeadReader {
             )
         }
         if isDone { return nil }
-        let text = line.trimmingEnd()
+        let end = line.lastIndex { $0 != 0x0A && $0 != 0x0D }.map { $0 + 1 } ?? 0
+        let text = line[..<end]
         if text.isEmpty { return try finish() }
         if isAtStart, text.starts(with: "HTTP/".utf8) {
             // libcurl writes `HTTP/2` for frames. A server writes `HTTP/2.0` on a connection without frames.
@@ -97,12 +98,7 @@ struct HeadReader {
 
     private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int {
         guard let space = line.firstIndex(of: 0x20) else { return 0 }
-        var status = 0
-        for byte in line[(space + 1)...] {
-            guard byte.isDigit, status < 1000 else { break }
-            status = status * 10 + Int(byte - 0x30)
-        }
-        return status
+        return line[(space + 1)...].prefix(while: \.isDigit).reduce(0) { min(1000, $0 * 10 + Int($1 - 0x30)) }
     }
 
     private static func value(of name: String, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
@@ -131,13 +127,5 @@ extension Int64 {
         let digits = field.utf8.withoutBlanksAtEnds
         guard digits.allSatisfy(\.isDigit) else { return nil }
         self.init(Substring(digits))
-    }
-}
-
-extension UnsafeRawBufferPointer {
-    fileprivate func trimmingEnd() -> Slice<UnsafeRawBufferPointer> {
-        var end = endIndex
-        while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
-        return self[..<end]
     }
 }

@@ -29,9 +29,7 @@ struct Places {
 
         /// Removes canceled exchanges from the front of each queue.
         mutating func skip(_ isKnown: (Ticket) -> Bool) {
-            for kind in queues.indices {
-                while let first = queues[kind].first, !isKnown(first) { queues[kind].removeFirst() }
-            }
+            for kind in queues.indices { queues[kind] = queues[kind].drop { !isKnown($0) } }
         }
     }
 

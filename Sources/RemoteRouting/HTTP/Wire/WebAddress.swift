@@ -68,12 +68,12 @@ package enum WebAddress {
     private static func isLegal(_ byte: UInt8) -> Bool { byte.isASCIIAlphanumeric || marks.contains(byte) }
 }
 
-package enum HostName {
+enum HostName {
     /// Whether the system's Foundation converts international names.
     static let convertsInternational = ascii("\u{FC}") == "xn--tda"
 
     /// Returns an international name in lowercase ASCII (UTS 46); `nil` if it has no such form, or if Foundation does not convert names.
-    package static func ascii(_ name: String) -> String? {
+    static func ascii(_ name: String) -> String? {
         // Foundation knows the tables of UTS 46, but offers them only through whole addresses.
         guard name.utf8.allSatisfy({ $0 >= 0x80 || isLegal($0) }), let text = URL(string: "https://\(name)/")?.absoluteString,
             text.hasPrefix("https://"), text.hasSuffix("/")

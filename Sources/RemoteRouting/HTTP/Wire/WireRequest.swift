@@ -89,10 +89,7 @@ package struct WireRequest: Sendable {
     }
 
     /// Whether a request without a body has an explicit length of zero (RFC 9110 §8.6).
-    var needsLength: Bool {
-        let method = message.method
-        return method == .post || method == .put || method == .patch
-    }
+    var needsLength: Bool { message.method == .post || message.method == .put || message.method == .patch }
 
     var fits: Bool { url.utf8.count + lines.count <= WireRequest.headLimit }
 

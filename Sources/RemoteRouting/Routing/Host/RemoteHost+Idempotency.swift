@@ -57,27 +57,15 @@ extension RemoteError {
         default:
             break
         }
-        switch stage {
-        case .cancelled: return .cancelled
-        // A deadline says nothing about the change; a host with an overall deadline meets one on each slow network.
-        case .timeout, .transport: return .transient
-        case .build, .decode: return (underlyingError as? RouteFault)?.changeKind ?? .permanent
-        case .status: return kindOfChange(status: status ?? 0)
-        }
-    }
-
-    private func kindOfChange(status: Int) -> FailureKind {
-        switch status {
-        // A server that names a delay limits the client, and does not refuse the change.
-        case 403, 413: retryAfter == nil ? .permanent : .transient
+        return switch (stage, status) {
+        case (.cancelled, _): .cancelled
+        case (.build, _), (.decode, _): (underlyingError as? RouteFault)?.changeKind ?? .permanent
         // The change of a user without credentials is not refused, and neither are the changes after it.
-        case 401: .fatal
-        // 409: the first request with the key still runs (draft-ietf-httpapi-idempotency-key-header §2.7).
-        case 407, 408, 409, 425, 429: .transient
-        // The server lacks the method or the version of HTTP; other failures of a server refuse no change (RFC 9110 §15.6).
-        case 501, 505: .permanent
-        case 500..<600: .transient
-        default: .permanent
+        case (.status, 401): .fatal
+        // The first request with the key still runs (draft-ietf-httpapi-idempotency-key-header §2.7).
+        case (.status, 409): .transient
+        // A deadline says nothing about the change; a host with an overall deadline meets one on each slow network.
+        default: refusesNothing ? .transient : .permanent
         }
     }
 }

@@ -7,21 +7,14 @@ final class ResponseDecoding: Sendable {
     private let operation: String
     /// Whether the response has no body by definition (RFC 9110 §9.3.2, §15.3.5).
     private let isWithoutBody: Bool
-    /// The parser of the route or the host; `nil` for the defaults.
-    private let parser: (any ResponseParser)?
-    private let fallback: JSONParser
+    private let parser: any ResponseParser
     private let accept: MimeType?
-
-    convenience init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
-        self.init(response, route.method, route.options, at: host)
-    }
 
     init(_ response: RemoteResponse<Data>, _ method: HTTPMethod, _ options: RouteOptions, at host: RemoteHost) {
         self.response = response
         operation = "\(method.rawValue) \(response.url.withoutSecrets)"
         isWithoutBody = response.status == 204 || response.status == 205 || method == .head
-        parser = options.parser ?? host.parser
-        fallback = JSONParser(makeDecoder: host.makeDecoder)
+        parser = host.parser(for: options)
         accept = options.accept
     }
 
@@ -31,18 +24,18 @@ final class ResponseDecoding: Sendable {
         // Both types accept a fixed document, which avoids a second way to construct them.
         if Value.self is Empty.Type { return try JSONDecoder().decode(Value.self, from: Data("{}".utf8)) }
         if isWithoutBody, Value.self is any OptionalValue.Type { return try JSONDecoder().decode(Value.self, from: Data("null".utf8)) }
-        if parser == nil, Value.self is Data.Type || Value.self is Optional<Data>.Type {
+        let isDefault = parser is JSONParser
+        if isDefault, Value.self is Data.Type || Value.self is Optional<Data>.Type {
             try checkType(among: [])
             if let bytes = response.value as? Value { return bytes }
         }
         // A custom parser may accept an empty body; the JSON parser never does.
-        guard !isWithoutBody, parser != nil || !response.value.isEmpty else {
+        guard !isWithoutBody, !isDefault || !response.value.isEmpty else {
             throw error(
                 .emptyBody,
                 "the response \(response.status) has no body, and \(Value.self) needs one; "
                     + "decode Empty, or an optional for 204, 205 and HEAD")
         }
-        let parser = self.parser ?? fallback
         try checkType(among: parser.mediaTypes)
         do {
             return try parser.parse(response, as: Value.self)
@@ -90,7 +83,7 @@ final class ResponseDecoding: Sendable {
         error.fields = response.fields
         error.body = response.value.prefix(RemoteError.keptBodyBytes)
         error.attempts = response.attempts
-        error.reader = ParsingErrorReader(parser: parser ?? fallback, response: response.map(()))
+        error.reader = ParsingErrorReader(parser: parser, response: response.map(()))
         return error
     }
 

@@ -37,7 +37,7 @@ extension RemoteHost {
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
-        RoutePageFetcher(at: self) { response, route, _ in
+        RoutePageFetcher(host: self) { response, route, _ in
             var page = try await self.page(of: response, route, type) { Page(try elements($0)) }
             (page.nextKey, page.prevKey) = try self.links(of: response, route)
             if page.nextKey == nil, !response.fields.hasReadableLinks { page.guessedEnd = .malformedLink }
@@ -76,7 +76,7 @@ extension RemoteHost {
         next: @escaping @Sendable (_ page: Body) -> String?, prev: @escaping @Sendable (_ page: Body) -> String? = { _ in nil },
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
-        RoutePageFetcher(at: self) { response, route, _ in
+        RoutePageFetcher(host: self) { response, route, _ in
             try await self.page(of: response, route, type) { body in
                 Page(try elements(body), nextKey: next(body), prevKey: prev(body))
             }
@@ -111,8 +111,8 @@ extension RemoteHost {
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Page<Element>,
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
-        RoutePageFetcher(at: self, mayHaveOwnFreshness: true) { response, route, _ in
-            try await ResponseDecoding(response, of: route, at: self).parse(by: parse)
+        RoutePageFetcher(host: self, mayHaveOwnFreshness: true) { response, route, _ in
+            try await ResponseDecoding(response, route.method, route.options, at: self).parse(by: parse)
         } request: {
             Route(route($0, $1))
         }
@@ -165,7 +165,7 @@ extension RemoteHost {
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element], numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
-        RoutePageFetcher(at: self) { response, route, cursor in
+        RoutePageFetcher(host: self) { response, route, cursor in
             let number = try cursor.map { try self.number($0.value) }
             let digest = PageNumber.digest(of: response.value)
             if let number, number.digestBefore == digest { return Page([], guessedEnd: .repeatedPage) }
@@ -197,9 +197,8 @@ private struct PageNumber {
 
     /// Creates the key of the page after a number; returns `nil` if the number overflows.
     init?(after number: Int, _ digest: String) {
-        let (next, isTooBig) = number.addingReportingOverflow(1)
-        if isTooBig { return nil }
-        (self.number, digestBefore) = (next, digest)
+        guard number < .max else { return nil }
+        (self.number, digestBefore) = (number + 1, digest)
     }
 
     init(key: String) throws(RouteFault) {
@@ -222,7 +221,7 @@ extension RemoteHost {
     private func page<Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         of response: RemoteResponse<Data>, _ route: Route, _ type: Body.Type, _ page: (Body) throws -> Page<Element>
     ) async throws -> Page<Element> {
-        let decoding = ResponseDecoding(response, of: route, at: self)
+        let decoding = ResponseDecoding(response, route.method, route.options, at: self)
         let body = try await decoding.decode(as: type)
         do {
             return try page(body)

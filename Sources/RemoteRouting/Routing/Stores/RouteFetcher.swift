@@ -90,7 +90,7 @@ extension RemoteHost {
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
         RouteFetcher(
-            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).decode(as: type) },
+            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, $1.method, $1.options, at: self).decode(as: type) },
             route: { route($0) })
     }
 
@@ -119,7 +119,7 @@ extension RemoteHost {
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
         RouteFetcher(
-            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).parse(by: parse) },
+            exchange: ConditionalExchange(host: self) { try await ResponseDecoding($0, $1.method, $1.options, at: self).parse(by: parse) },
             route: { route($0) })
     }
 }

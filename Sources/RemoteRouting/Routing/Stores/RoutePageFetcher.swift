@@ -17,51 +17,23 @@ public import StoreCore
 ///
 /// <doc:CachingAndPages> explains links, cursors and page numbers.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
-    private let load: @Sendable (OriginRequest<Param>) async throws -> OriginResponse<[Element]>
-    private let accept: @Sendable (Validator, Param) async -> Bool
-
-    /// Creates a fetcher from functions; `links` returns the keys that the confirmation of a page states.
-    init(
-        at host: RemoteHost, mayHaveOwnFreshness: Bool = false,
-        read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
-        request: @escaping @Sendable (Param, PageCursor?) throws -> Route,
-        links: @escaping @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
-    ) {
-        load = { wanted in
-            let (param, cursor, validator): (Param, PageCursor?, Validator?) =
-                switch wanted {
-                case .content(let param, let known): (param, nil, known)
-                case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
-                }
-            let route = try request(param, cursor)
-            let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { try await read($0, $1, cursor) }
-            switch try await exchange.send(route, revalidating: validator) {
-            case .notModified(let freshness, let validator, let response):
-                let keys = try links(response, route)
-                return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
-            case .modified(let response):
-                let page = response.value
-                let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
-                let isOwn = page.freshness != .unspecified || page.validator != nil
-                let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
-                return OriginResponse(
-                    .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
-                    guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
-            }
-        }
-        accept = { validator, param in
-            // Ignores the reason: the fetch that follows meets the same failure.
-            guard let route = try? request(param, nil) else { return false }
-            return await host.accepts(validator, for: route)
-        }
-    }
+    let host: RemoteHost
+    var mayHaveOwnFreshness = false
+    let read: @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>
+    let request: @Sendable (Param, PageCursor?) throws -> Route
+    /// Returns the keys that the confirmation of a page states.
+    var links: @Sendable (RemoteResponse<Data>, Route) throws -> (next: String?, prev: String?) = { _, _ in (nil, nil) }
 
     /// Returns whether the request of a list's first page has the values of all fields that selected the saved one (RFC 9111 §4.1).
     ///
     /// - Parameters:
     ///   - validator: The validator of the saved list.
     ///   - param: The key.
-    public func accepts(_ validator: Validator, param: Param) async -> Bool { await accept(validator, param) }
+    public func accepts(_ validator: Validator, param: Param) async -> Bool {
+        // Ignores the reason: the fetch that follows meets the same failure.
+        guard let route = try? request(param, nil) else { return false }
+        return await host.accepts(validator, for: route)
+    }
 
     /// Fetches a page for a store, with a conditional request for the first page.
     ///
@@ -83,6 +55,31 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
             if response.prevKey == key { response.prevKey = nil }
         }
         return response
+    }
+
+    private func load(_ wanted: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
+        let (param, cursor, validator): (Param, PageCursor?, Validator?) =
+            switch wanted {
+            case .content(let param, let known): (param, nil, known)
+            case .page(let direction, let key, let param): (param, PageCursor(direction: direction, value: key), nil)
+            }
+        let route = try request(param, cursor)
+        let exchange = ConditionalExchange(host: host, mayHaveOwnFreshness: mayHaveOwnFreshness) { [read] in
+            try await read($0, $1, cursor)
+        }
+        switch try await exchange.send(route, revalidating: validator) {
+        case .notModified(let freshness, let validator, let response):
+            let keys = try links(response, route)
+            return OriginResponse(.notModified(freshness, validator), nextKey: keys.next, prevKey: keys.prev)
+        case .modified(let response):
+            let page = response.value
+            let freshness = page.freshness == .unspecified ? Freshness(of: response) : page.freshness
+            let isOwn = page.freshness != .unspecified || page.validator != nil
+            let validator = Validator(page.validator ?? Validator(of: response), notesOf: response.exchange, keepsFields: !isOwn)
+            return OriginResponse(
+                .modified(page.elements, freshness, validator), nextKey: page.nextKey, prevKey: page.prevKey,
+                guessedEnd: page.guessedEnd, age: response.exchange.announcedAge)
+        }
     }
 
     /// Fetches the first page, without a validator; throws the same errors as `respond(to:)`.

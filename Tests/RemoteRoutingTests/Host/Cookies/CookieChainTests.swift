@@ -210,7 +210,7 @@ struct CookiePythonTests {
                 }
                 let result = results.next()
                 let line = try #require(result)
-                let expected = try JSONDecoder().decode(String.self, from: Data(line), allowingFragments: true)
+                let expected = try JSONDecoder().decode(String.self, from: Data(line))
                 let own = try bench.sent(to: step[1]) ?? ""
                 let same = pairs(own).sorted() == pairs(expected).sorted()
                 #expect(same, "history \(number): \(step[1]) gets “\(own)” instead of Python's “\(expected)”: \(history)")
@@ -228,13 +228,6 @@ struct CookiePythonTests {
     private func pairs(_ header: String) -> [String] { header.isEmpty ? [] : header.components(separatedBy: "; ") }
 
     private func pathLength(_ pair: String) -> Int { pair.drop { $0 != "/" }.prefix { $0 != "|" }.count }
-}
-
-extension JSONDecoder {
-    /// Decodes a top-level fragment, which Foundation on Linux accepts only within an array.
-    fileprivate func decode<Value: Decodable>(_ type: Value.Type, from data: Data, allowingFragments: Bool) throws -> Value {
-        try decode([Value].self, from: Data("[".utf8) + data + Data("]".utf8))[0]
-    }
 }
 
 extension SplitMix {
@@ -290,15 +283,12 @@ extension SplitMix {
 
 private enum HTTPDateText {
     static func format(_ date: Date, form: Int) -> String {
-        let moment = CivilMoment(date)
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let (day, month) = (two(moment.day), months[moment.month - 1])
-        let time = "\(two(moment.hour)):\(two(moment.minute)):\(two(moment.second))"
+        let text = HTTPDate.format(date)
+        let words = text.split(separator: " ")
         return switch form {
-        case 0: "Sun, \(day) \(month) \(moment.year) \(time) GMT"
-        case 1: "Sun, \(day)-\(month)-\(moment.year) \(time) GMT"
-        default: "Sunday, \(day)-\(month)-\(two(moment.year % 100)) \(time) GMT"
+        case 0: text
+        case 1: "\(words[0]) \(words[1])-\(words[2])-\(words[3]) \(words[4]) GMT"
+        default: "Sunday, \(words[1])-\(words[2])-\(words[3].suffix(2)) \(words[4]) GMT"
         }
     }
 }

@@ -165,6 +165,11 @@ struct FlowTests {
         RemoteHost(port, over: transport).with { $0.limits.concurrentExchanges = width }
     }
 
+    /// Begins as many exchanges as a host performs at once.
+    private func begin(_ host: RemoteHost, _ path: RoutePath = "/") -> [Task<Data, any Error>] {
+        (0..<host.limits.concurrentExchanges).map { _ in Task { try await host.data(for: Route(path: path)) } }
+    }
+
     /// Whether a test uses a libcurl that cannot ask before it sends, which needs a C compiler.
     private static let libraries = StubLibrary.canBeBuilt ? [false, true] : [false]
 
@@ -190,15 +195,11 @@ struct FlowTests {
         }
         let full = try FullListener()
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
-        func send(to port: UInt16) -> [Task<Data, any Error>] {
-            let host = host(port, transport, width: width)
-            return (0..<width).map { _ in Task { try await host.data(for: Route(path: "/")) } }
-        }
-        for task in send(to: origins[0].port) { _ = try await task.value }
+        for task in begin(host(origins[0].port, transport, width: width)) { _ = try await task.value }
         isOpen.update { $0 = false }
-        let requests = send(to: origins[1].port)
+        let requests = begin(host(origins[1].port, transport, width: width))
         try await arrived.wait { $0 == 2 * width ? () : nil }
-        let unconnected = send(to: full.port)
+        let unconnected = begin(host(full.port, transport, width: width))
         try await until("all exchanges are known") { transport.exchangeCount == 2 * width }
         // The unconnected ones begin as the requests end.
         isOpen.update { $0 = true }
@@ -217,8 +218,7 @@ struct FlowTests {
         let client = try CurlTransport(width: 1, connections: 2, path: try await path(isOld: isOld))
         func begin(head: Duration?) throws -> Exchange {
             let limits = ExchangeLimits(head: head, idle: nil, bodyBytes: .max)
-            let source = Exchange.Source(keepsDeadlines: true, waitsForReader: true, leavesCoding: true)
-            let exchange = Exchange(limits: limits, source: source)
+            let exchange = Exchange(limits: limits, source: .wire)
             let engine = try client.usableEngine()
             let ticket = engine.start(try WireRequest(HTTPRequest(url: origin.url), over: ConnectionOptions(), limits), exchange)
             exchange.onStop { engine.cancel(ticket) }
@@ -243,7 +243,7 @@ struct FlowTests {
         let transport = try CurlTransport(width: width, path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"])
         // As many as there may be idle connections.
         let (away, near) = (host(full.port, transport, width: width), host(origin.port, transport, width: width))
-        let unconnected = (0..<width).map { _ in Task { try await away.data(for: Route(path: "/")) } }
+        let unconnected = begin(away)
         try await until("all exchanges are known") { transport.exchangeCount == width }
         for _ in 0..<20 { _ = try await near.data(for: Route(path: "/")) }
         #expect(origin.acceptedConnections <= 2)
@@ -258,15 +258,12 @@ struct FlowTests {
         busy.meet(width)
         busy.on(.get, "/never") { _ in .text("x").misbehaving(.neverAnswer) }
         let transport = try CurlTransport(width: width, path: try await path(isOld: isOld))
-        func send(_ path: RoutePath) -> [Task<Data, any Error>] {
-            let host = host(busy.port, transport, width: width)
-            return (0..<width).map { _ in Task { try await host.data(for: Route(path: path)) } }
-        }
-        for task in send("/") { _ = try await task.value }
-        let held = send("/never")
+        let host = host(busy.port, transport, width: width)
+        for task in begin(host) { _ = try await task.value }
+        let held = begin(host, "/never")
         try await busy.waitUntil { $0.requests.count == 2 * width }
         #expect(busy.acceptedConnections == width)
-        for _ in 0..<20 { _ = try await host(near.port, transport, width: width).data(for: Route(path: "/")) }
+        for _ in 0..<20 { _ = try await self.host(near.port, transport, width: width).data(for: Route(path: "/")) }
         #expect(near.acceptedConnections <= 2)
         for task in held { task.cancel() }
         for task in held { _ = await task.result }
