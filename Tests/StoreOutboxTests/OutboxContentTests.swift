@@ -220,7 +220,6 @@ struct OutboxContentTests {
     private static let arrivals: [@Sendable (inout CacheRecord<Int>) -> Void] = [
         { $0.fetchedAt = entryDate + 1 }, { $0.fields.stamp = (entryDate + 1).stamp },
         { ($0.fields.stamp, $0.fields.parts) = (entryDate.stamp, ["likes": (entryDate + 1).stamp]) },
-        { ($0.fields.stamp, $0.fields.places) = (entryDate.stamp, PlaceStamps([[], [entryDate.stamp, (entryDate + 1).stamp]])) },
         { $0.fields.pages = LoadedPages([LoadedPage(count: 0), LoadedPage(direction: .next, key: "2", count: 0)]) },
     ]
 

@@ -216,6 +216,16 @@ struct OutboxCornerTests {
         #expect(machine.items[id]?.status == .pending)
     }
 
+    @Test func `O7, O14: the change of a delivered command that only a compacted log has is shown before it is settled`() {
+        let id = UUID()
+        var (machine, other) = (OutboxMachine(), OutboxMachine())
+        other.apply(id, .submitted(OutboxEntry.Submission("add", subject: "x")), in: "x")
+        other.apply(id, .delivered(replacement: nil), in: "x")
+        machine.replaceAll(other.entries(), date: entryDate)
+        let actions = machine.takeActions().map { "\($0)".prefix(6) }
+        #expect(actions == ["show(i", "settle"])
+    }
+
     // MARK: Rows of created entities
 
     private struct Entry: Hashable, Codable, Identifiable, Sendable {
@@ -293,7 +303,7 @@ struct OutboxCornerTests {
         try await observer.next { $0.content?.text == "draft" }
         await all.flowable.update([Entry(id: "42", text: "final")])
         try await outbox.core.log(.delivered(replacement: IdentifierReplacement.text(of: "42"), hasContent: true), of: id)
-        await outbox.core.refresh()
+        await outbox.core.carryOut()
         try await observer.next { $0.content == Entry(id: "42", text: "final") }
         #expect(try await all.flowable.requireData() == [Entry(id: "42", text: "final")])
     }

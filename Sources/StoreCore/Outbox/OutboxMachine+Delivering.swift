@@ -210,7 +210,10 @@ extension OutboxMachine {
             case .failed:
                 if before?.status == .pending { actions.append(.drop(item.id)) }
             case .delivered:
-                if before?.status != .delivered { actions.append(.settle(item)) }
+                guard before?.status != .delivered else { break }
+                // Its change must be known, under the present keys, to become part of the content.
+                if before?.submission != item.submission { actions.append(.show(item.id, insteadOf: before == nil ? nil : item.id)) }
+                actions.append(.settle(item))
             }
         }
         reviewAll()

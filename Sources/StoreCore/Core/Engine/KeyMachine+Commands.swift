@@ -63,9 +63,10 @@ extension CacheRecord {
     /// The latest time at which content of the origin has become part of the record; `nil` if that is unknown.
     fileprivate var lastArrival: Date? {
         guard let fields = details?.fields else { return fetchedAt }
-        // A further page does not date its list, and a row does not date its entity (E3).
+        // A further page does not date its list.
         if let pages = fields.pages, pages.all.count > 1 { return nil }
-        let newest = max(fields.stamp ?? 0, fields.parts?.values.max() ?? 0, fields.places?.links.joined().max() ?? 0)
+        // A row of a list does not date its entity (E3). The values of a list's rows are those of their entities.
+        let newest = fields.places == nil ? max(fields.stamp ?? 0, fields.parts?.values.max() ?? 0) : 0
         return max(fetchedAt, Date(timeIntervalSince1970: Double(newest) / 1e6))
     }
 }
