@@ -222,8 +222,7 @@ struct OutboxCornerTests {
         other.apply(id, .submitted(OutboxEntry.Submission("add", subject: "x")), in: "x")
         other.apply(id, .delivered(replacement: nil), in: "x")
         machine.replaceAll(other.entries(), date: entryDate)
-        let actions = machine.takeActions().map { "\($0)".prefix(6) }
-        #expect(actions == ["show(i", "settle"])
+        #expect(machine.takeActions().map { "\($0)".prefix(4) } == ["show", "sett"])
     }
 
     // MARK: Rows of created entities
