@@ -255,7 +255,7 @@ extension KeyMachine {
         book.held?.refetchesAtDeadline = refetches
         book.revision = transition.tickets.next()
         saveEnded(book.revision, failure: nil, &transition)
-        // Both may add changes that the cacher lacks.
+        // Linked content and delivered commands may add changes that the cacher lacks.
         if transition.links != nil { linkRead(&transition) }
         noteArrival()
         reconcileCommands(&transition)
